@@ -77,42 +77,52 @@ var commands = []struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, engines engine.Registry) error
 }{
-	{"autoscale", "explain the decisions of an autoscaling policy, or train its model", func(ctx context.Context, args []string, engines engine.Registry) error {
-		if len(args) > 0 && args[0] == "train" {
-			return trainctl.Run(ctx, args[1:], os.Stdout)
-		}
-		return explain.Run(ctx, args, engines, os.Stdout)
-	}},
-	{"doctor", "check whether hosts are ready for a Swarm or as bare hosts", func(ctx context.Context, args []string, _ engine.Registry) error {
-		return doctor.Run(ctx, args, systemd.Program{}, os.Stdout)
-	}},
-	{"forget", "remove a bare host that is gone for good from its cluster", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return forget.Run(ctx, args, engines, os.Stdout)
-	}},
-	{"logs", "print the logs of a group's members, and exit with the group's exit code", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return logs.Run(ctx, args, engines, os.Stdin, os.Stdout)
-	}},
-	{"promote", "move a cluster's store to another bare host", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return promote.Run(ctx, args, engines, os.Stdout)
-	}},
-	{"report", "write a report on a cluster to an HTML file", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return report.Run(ctx, args, engines, os.Stdout)
-	}},
-	{"results", "download a folder of a member", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return results.Run(ctx, args, engines, os.Stdout)
-	}},
-	{"sweep", "show, pause, resume or cancel the runs of sweeps, or download their results", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return sweepctl.Run(ctx, args, engines, os.Stdout)
-	}},
-	{"top", "show hosts, GPUs and members in the terminal", func(ctx context.Context, args []string, engines engine.Registry) error {
-		return top.Run(ctx, args, engines, os.Stdout)
-	}},
+	{"autoscale", "explain the decisions of an autoscaling policy, or train its model",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			if len(args) > 0 && args[0] == "train" {
+				return trainctl.Run(ctx, args[1:], os.Stdout)
+			}
+			return explain.Run(ctx, args, engines, os.Stdout)
+		}},
+	{"doctor", "check whether hosts are ready for a Swarm or as bare hosts",
+		func(ctx context.Context, args []string, _ engine.Registry) error {
+			return doctor.Run(ctx, args, systemd.Program{}, os.Stdout)
+		}},
+	{"forget", "remove a bare host that is gone for good from its cluster",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return forget.Run(ctx, args, engines, os.Stdout)
+		}},
+	{"logs", "print the logs of a group's members, and exit with the group's exit code",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return logs.Run(ctx, args, engines, os.Stdin, os.Stdout)
+		}},
+	{"promote", "move a cluster's store to another bare host",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return promote.Run(ctx, args, engines, os.Stdout)
+		}},
+	{"report", "write a report on a cluster to an HTML file",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return report.Run(ctx, args, engines, os.Stdout)
+		}},
+	{"results", "download a folder of a member",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return results.Run(ctx, args, engines, os.Stdout)
+		}},
+	{"sweep", "show, pause, resume or cancel the runs of sweeps, or download their results",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return sweepctl.Run(ctx, args, engines, os.Stdout)
+		}},
+	{"top", "show hosts, GPUs and members in the terminal",
+		func(ctx context.Context, args []string, engines engine.Registry) error {
+			return top.Run(ctx, args, engines, os.Stdout)
+		}},
 }
 
 // help lists the commands.
 func help(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprint(w, "A Terraform provider for training infrastructure. Terraform starts it; these commands are for you:\n\n")
+	_, _ = fmt.Fprint(w,
+		"A Terraform provider for training infrastructure. Terraform starts it; these commands are for you:\n\n")
 	for _, c := range commands {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\n", c.name, c.summary)
 	}

@@ -32,7 +32,8 @@ func Resumed(t testing.TB, lines []string, starts, epoch int, whole Checkpoint) 
 			started++
 			// One that dies after saving but before logging is an epoch ahead of its log.
 			if (entry.Event == "began") != (started == 1) || entry.Epoch != done && entry.Epoch != done+1 {
-				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, entry.Event, entry.Epoch, done)
+				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, entry.Event, entry.Epoch,
+					done)
 			}
 			done = entry.Epoch
 		case "saved":
@@ -40,7 +41,8 @@ func Resumed(t testing.TB, lines []string, starts, epoch int, whole Checkpoint) 
 				t.Fatalf("epoch %d follows epoch %d", entry.Epoch, done-1)
 			}
 			if entry.Epoch == whole.Epoch && entry.Checksum != whole.Checksum {
-				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", entry.Epoch, started, entry.Checksum, whole.Checksum)
+				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", entry.Epoch, started, entry.Checksum,
+					whole.Checksum)
 			}
 		}
 	}

@@ -55,7 +55,8 @@ func BuildVersion(t testing.TB, version string) string {
 // BuildAgent builds the agent as it is released beside the provider: able to load NVIDIA's library.
 func BuildAgent(t testing.TB) string {
 	t.Helper()
-	return build(t, "agent", agent, "CGO_ENABLED=1", "-ldflags", stripped) // not the name by which the provider would find it
+	// not the name by which the provider would find it
+	return build(t, "agent", agent, "CGO_ENABLED=1", "-ldflags", stripped)
 }
 
 const (

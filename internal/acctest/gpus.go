@@ -46,11 +46,15 @@ func ProviderWithGPUs(t testing.TB, control *fakenvml.Control, without ...string
 	provider, sys := providerInFolder(t), t.TempDir()
 	for file, content := range slot {
 		file = filepath.Join(sys, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+			os.WriteFile(file, []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := []string{"LD_LIBRARY_PATH=" + fakenvml.Build(t, without...), fakenvml.Variable + "=" + control.Path(), telemetry.SysVariable + "=" + sys}
+	env := []string{
+		"LD_LIBRARY_PATH=" + fakenvml.Build(t, without...), fakenvml.Variable + "=" + control.Path(),
+		telemetry.SysVariable + "=" + sys,
+	}
 	script := fmt.Sprintf("#!/bin/sh\nexec env '%s' '%s' \"$@\"\n", strings.Join(env, "' '"), BuildAgent(t))
 	if err := os.WriteFile(filepath.Join(filepath.Dir(provider), telemetry.AgentName), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
@@ -85,7 +89,10 @@ func LoadAgent(t testing.TB, bed loader, without ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for in, on := range map[string]string{entrypoint: agent, path.Join(library, fakenvml.Library): filepath.Join(fakenvml.Build(t, without...), fakenvml.Library)} {
+	for in, on := range map[string]string{
+		entrypoint:                           agent,
+		path.Join(library, fakenvml.Library): filepath.Join(fakenvml.Build(t, without...), fakenvml.Library),
+	} {
 		file, err := image.FromDisk(in, on)
 		if err != nil {
 			t.Fatal(err)
@@ -143,17 +150,21 @@ func (d *NodeDriver) copy() {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	// PAX keeps exact modification times, by which the library notices that the file has changed.
-	d.must(w.WriteHeader(&tar.Header{Name: controlFile, Mode: 0o644, Size: int64(len(content)), ModTime: time.Now(), Format: tar.FormatPAX}))
+	d.must(w.WriteHeader(&tar.Header{
+		Name: controlFile, Mode: 0o644, Size: int64(len(content)), ModTime: time.Now(), Format: tar.FormatPAX,
+	}))
 	_, err = w.Write(content)
 	d.must(errors.Join(err, w.Close()))
 
-	agents := filters.NewArgs(filters.Arg("label", "trainyard.cluster="+d.cluster), filters.Arg("label", "trainyard.kind=agent"), filters.Arg("ancestor", AgentImage))
+	agents := filters.NewArgs(filters.Arg("label", "trainyard.cluster="+d.cluster),
+		filters.Arg("label", "trainyard.kind=agent"), filters.Arg("ancestor", AgentImage))
 	Eventually(d.t, "the agent of cluster "+d.cluster, func() bool {
 		found, err := d.docker.ContainerList(d.t.Context(), container.ListOptions{Filters: agents})
 		d.must(err)
 		if len(found) == 1 {
 			into := container.CopyToContainerOptions{}
-			d.must(d.docker.CopyToContainer(d.t.Context(), found[0].ID, controlFolder, bytes.NewReader(archive.Bytes()), into))
+			d.must(d.docker.CopyToContainer(d.t.Context(), found[0].ID, controlFolder, bytes.NewReader(archive.Bytes()),
+				into))
 		}
 		return len(found) == 1
 	})

@@ -55,7 +55,8 @@ func LoadPrometheus(t testing.TB, bed loader, name string) {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Fatalf("this needs Prometheus: apt-get install --no-install-recommends prometheus (its service is not needed, and need not run): %v", err)
+		t.Fatalf("this needs Prometheus: apt-get install --no-install-recommends prometheus (its service is not "+
+			"needed, and need not run): %v", err)
 	}
 	files, err := image.Libraries(program)
 	if err != nil {
@@ -112,5 +113,6 @@ func LoadShell(t testing.TB, bed loader, name string, programs ...string) {
 			files[file.Path] = file
 		}
 	}
-	loadImage(t, bed, name, v1.Config{Entrypoint: []string{"/bin/sh"}, Env: []string{"PATH=/bin"}}, slices.Collect(maps.Values(files))...)
+	loadImage(t, bed, name, v1.Config{Entrypoint: []string{"/bin/sh"}, Env: []string{"PATH=/bin"}},
+		slices.Collect(maps.Values(files))...)
 }

@@ -31,7 +31,8 @@ func BuildOffClock(t testing.TB) OffClock {
 	t.Helper()
 	folder := t.TempDir()
 	clock := OffClock{Says: "/etc/clock-off", Library: filepath.Join(folder, "clock.so")}
-	gcc := exec.Command("gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-x", "c", "-", fmt.Sprintf("-DSAYS=%q", clock.Says), "-o", clock.Library)
+	gcc := exec.Command("gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-x", "c", "-",
+		fmt.Sprintf("-DSAYS=%q", clock.Says), "-o", clock.Library)
 	gcc.Stdin = bytes.NewReader(offClock)
 	if output, err := gcc.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", gcc, err, output)

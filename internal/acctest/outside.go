@@ -17,7 +17,8 @@ const (
 
 // Offer returns a gibibyte of text: a beginning, and then the same text repeated.
 func Offer(beginning, text string) io.Reader {
-	return io.MultiReader(strings.NewReader(beginning), io.LimitReader(Endless(text), offered/int64(len(text))*int64(len(text))))
+	return io.MultiReader(strings.NewReader(beginning),
+		io.LimitReader(Endless(text), offered/int64(len(text))*int64(len(text))))
 }
 
 // RefusesMore checks that reading from a source that sends too much allocates little memory, and fails with an error
@@ -28,7 +29,8 @@ func RefusesMore(t *testing.T, read func(*testing.T) error, most int64) {
 	if took := Allocated(func() { err = read(t) }); took > mostTaken {
 		t.Errorf("%d MiB were taken", took>>20)
 	}
-	if want := fmt.Sprintf("more than %d bytes", most); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > longestError {
+	if want := fmt.Sprintf("more than %d bytes", most); err == nil || !strings.Contains(err.Error(), want) ||
+		len(err.Error()) > longestError {
 		t.Errorf("the error is %.2000v, want that there are %s", err, want)
 	}
 }

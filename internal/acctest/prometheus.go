@@ -55,18 +55,22 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			// Timestamps are explicit: on a busy machine Prometheus's own would differ, and distort rates.
 			for line := range strings.Lines(strings.TrimSpace(exporter.Tells(now.Sub(start).Seconds()))) {
-				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli()) // the client may be gone
+				// the client may be gone
+				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli())
 			}
 		}))
 		t.Cleanup(server.Close)
-		fmt.Fprintf(&config, "- job_name: exporter%d\n  static_configs: [{ targets: [%q], labels: { instance: %q } }]\n", i, strings.TrimPrefix(server.URL, "http://"), exporter.Instance)
+		fmt.Fprintf(&config,
+			"- job_name: exporter%d\n  static_configs: [{ targets: [%q], labels: { instance: %q } }]\n", i,
+			strings.TrimPrefix(server.URL, "http://"), exporter.Instance)
 	}
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, config.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return "http://" + serve(t, "Prometheus", func(address string) *exec.Cmd {
-		return exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+		return exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+			"--web.listen-address="+address)
 	}, func(address string) bool { return scraped(t, address) == len(exporters) })
 }
 
@@ -74,7 +78,8 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 // don't know: answers that come too late are lost.
 func scraped(t testing.TB, address string) int {
 	const query = "count(sum_over_time(up[1h]) >= 4) or vector(0)"
-	request, err := http.NewRequestWithContext(Bounded(t), http.MethodGet, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query), nil)
+	request, err := http.NewRequestWithContext(Bounded(t), http.MethodGet,
+		"http://"+address+"/api/v1/query?query="+url.QueryEscape(query), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +107,9 @@ func scraped(t testing.TB, address string) int {
 
 // serve runs a server at a free address of this machine until the end of the test, and returns the address once it
 // answers. If another program takes the address first, it tries another one.
-func serve(t testing.TB, what string, command func(address string) *exec.Cmd, answers func(address string) bool) string {
+func serve(
+	t testing.TB, what string, command func(address string) *exec.Cmd, answers func(address string) bool,
+) string {
 	t.Helper()
 	for {
 		address, taken := freeAddress(t), false

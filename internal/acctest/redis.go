@@ -21,7 +21,8 @@ func StartRedis(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return exec.Command(program, "--bind", host, "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no", "--daemonize", "no")
+		return exec.Command(program, "--bind", host, "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly",
+			"no", "--daemonize", "no")
 	}, pings)
 }
 
@@ -32,7 +33,8 @@ func AskRedis(t testing.TB, address string, command ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput() // from the same package as the server
+	answer, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port},
+		command...)...).CombinedOutput() // from the same package as the server
 	if err != nil {
 		t.Fatalf("redis-cli %s: %v\n%s", strings.Join(command, " "), err, answer)
 	}

@@ -31,7 +31,8 @@ type Registry struct {
 func ServeRegistry(t testing.TB, listener net.Listener, password string) *Registry {
 	t.Helper()
 	r := &Registry{
-		Host: listener.Addr().String(), password: password, content: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
+		Host: listener.Addr().String(), password: password,
+		content: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
 	}
 	server := &http.Server{Handler: r} //nolint:gosec // only for a test
 	go func() { _ = server.Serve(listener) }()

@@ -192,7 +192,8 @@ func (w *Workspace) DieAfter(calls int, args ...string) (survived bool) {
 	if err := os.Remove(w.callsFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		w.Fatal(err)
 	}
-	output, err := w.Command(context.Background(), []string{LastCallVariable + "=" + strconv.Itoa(calls)}, args...).CombinedOutput()
+	output, err := w.Command(context.Background(), []string{LastCallVariable + "=" + strconv.Itoa(calls)},
+		args...).CombinedOutput()
 	if len(w.Calls()) < calls {
 		if err != nil {
 			w.Fatalf("terraform %s, with no death: %v\n%s", strings.Join(args, " "), err, output)

@@ -54,7 +54,8 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	flags.StringVar(&o.keys, "keys", "", "folder with the keys of the cluster's agents (*.pem)")
 	flags.StringVar(&o.disk, "disk", "/", "folder on the file system to measure")
 	flags.BoolVar(&o.units, "units", false, "ask systemd for the network traffic of instances that are systemd units")
-	flags.StringVar(&o.metrics, "metrics", "", "address to serve Prometheus metrics at, such as 127.0.0.1:9465, or a range such as 10.0.0.0/24:9465 for this host's own address in it; empty for none")
+	flags.StringVar(&o.metrics, "metrics", "", "address to serve Prometheus metrics at, such as 127.0.0.1:9465, or a "+
+		"range such as 10.0.0.0/24:9465 for this host's own address in it; empty for none")
 	flags.StringVar(&o.history, "history", "", "file in which the agent leaves its measurements to its successor")
 	flags.Func("peer", "with sample: agent to ask, as node=address; can be repeated", func(text string) error {
 		peer, err := telemetry.ParsePeer(text)
@@ -94,7 +95,9 @@ func (o options) sample(ctx context.Context, out io.Writer) error {
 }
 
 func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {
-	settings := telemetry.Settings{Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), History: o.history, GPUs: gpus}
+	settings := telemetry.Settings{
+		Proc: telemetry.HostProc(), Disk: cmp.Or(o.disk, "/"), History: o.history, GPUs: gpus,
+	}
 	if o.units {
 		settings.Units = new(units.Manager).Traffic
 	}
@@ -111,7 +114,8 @@ func host() string {
 
 // stay measures until ctx is done. It serves the socket; with keys, also peers, and with an address, Prometheus.
 func (o options) stay(ctx context.Context, log *slog.Logger) error {
-	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(telemetry.NodeVariable), log)
+	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)),
+		os.Getenv(telemetry.NodeVariable), log)
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,8 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 	}
 	var doors []door
 	if o.socket != "" {
-		doors = append(doors, door{"socket", func() (net.Listener, error) { return telemetry.Listen(o.socket) }, resident.Handler()})
+		doors = append(doors,
+			door{"socket", func() (net.Listener, error) { return telemetry.Listen(o.socket) }, resident.Handler()})
 	}
 	if o.keys != "" {
 		doors = append(doors, door{"peers", func() (net.Listener, error) {

@@ -36,7 +36,8 @@ func TestWhileDriverHangs(t *testing.T) {
 	library, socket := fakenvml.Build(t), filepath.Join(t.TempDir(), "agent.sock")
 	start := func() (end func()) {
 		agent := exec.Command(program, "--socket", socket) //nolint:gosec // this very test
-		agent.Env = append(os.Environ(), agentVariable+"=1", "LD_LIBRARY_PATH="+library, fakenvml.Variable+"="+control.Path())
+		agent.Env = append(os.Environ(), agentVariable+"=1", "LD_LIBRARY_PATH="+library,
+			fakenvml.Variable+"="+control.Path())
 		agent.Stderr = os.Stderr
 		if err := agent.Start(); err != nil {
 			t.Fatal(err)
@@ -83,7 +84,8 @@ func TestWithoutAddress(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, []string{"--socket", socket, "--metrics", "[2001:db8::/64]:9465"}, io.Discard, slog.New(slog.DiscardHandler))
+		ended <- Run(ctx, []string{"--socket", socket, "--metrics", "[2001:db8::/64]:9465"}, io.Discard,
+			slog.New(slog.DiscardHandler))
 	}()
 	t.Cleanup(func() {
 		cancel()

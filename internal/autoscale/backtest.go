@@ -47,7 +47,8 @@ func (m Model) validate() error {
 		return fmt.Errorf("invalid model: a member with a capacity of %g and a startup of %s", m.Capacity, m.Startup)
 	}
 	if m.Change.Takes < 0 || !(m.Change.Lost >= 0 && m.Change.Lost < 1) {
-		return fmt.Errorf("invalid model: a change that takes %s and costs %g of the capacity", m.Change.Takes, m.Change.Lost)
+		return fmt.Errorf("invalid model: a change that takes %s and costs %g of the capacity", m.Change.Takes,
+			m.Change.Lost)
 	}
 	return nil
 }
@@ -78,7 +79,8 @@ var Signals = []Signal{SignalUtilisation, SignalLoad, SignalQueue, SignalLatency
 
 // FeatureSignals are the signals that features of learned models are computed from, by feature.
 var FeatureSignals = map[string]Signal{
-	qmodel.Features[qmodel.CPU].Name: SignalUtilisation, qmodel.Features[qmodel.LagGrowth].Name: SignalQueue, qmodel.Features[qmodel.P99].Name: SignalLatency,
+	qmodel.Features[qmodel.CPU].Name: SignalUtilisation, qmodel.Features[qmodel.LagGrowth].Name: SignalQueue,
+	qmodel.Features[qmodel.P99].Name:         SignalLatency,
 	qmodel.Features[qmodel.Reassigning].Name: SignalChanging, qmodel.Features[qmodel.Skew].Name: SignalSkew,
 }
 

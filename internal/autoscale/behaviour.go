@@ -45,7 +45,8 @@ func stabilise(policy *domain.AutoscalingPolicy, asked []At[int], now time.Time,
 
 // stabilisations returns the stabilisation windows, with the defaults filled in.
 func stabilisations(policy *domain.AutoscalingPolicy) (out, in time.Duration) {
-	return policy.ScaleOut.Stabilisation.Or(domain.DefaultStabilisationOut), policy.ScaleIn.Stabilisation.Or(domain.DefaultStabilisationIn)
+	return policy.ScaleOut.Stabilisation.Or(domain.DefaultStabilisationOut),
+		policy.ScaleIn.Stabilisation.Or(domain.DefaultStabilisationIn)
 }
 
 // longestStabilisation returns how long the counts asked for have to be remembered.
@@ -157,9 +158,11 @@ func limited(count, wanted, bound int, by domain.ScalingRate, step int) (int, st
 	case allowed == wanted:
 		return allowed, ""
 	case by.Percent > 0:
-		return allowed, say(wanted, " wanted, but at most ", by.Percent, " % in ", time.Duration(by.Period), ": ", allowed)
+		return allowed, say(wanted, " wanted, but at most ", by.Percent, " % in ", time.Duration(by.Period), ": ",
+			allowed)
 	}
-	return allowed, say(wanted, " wanted, but at most ", by.Count, plural(by.Count), " in ", time.Duration(by.Period), ": ", allowed)
+	return allowed, say(wanted, " wanted, but at most ", by.Count, plural(by.Count), " in ", time.Duration(by.Period),
+		": ", allowed)
 }
 
 // countBefore returns the count at the beginning of the period that ends now.

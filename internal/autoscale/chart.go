@@ -73,7 +73,8 @@ func (c Chart) SVG() string {
 		p.text(x+36, y+4, "start", curve.Name)
 	}
 	for i, panel := range c.Panels {
-		p.add(`<g transform="translate(%s %s)">`, coordinate(width*float64(i%columns)), coordinate(head+height*float64(i/columns)))
+		p.add(`<g transform="translate(%s %s)">`, coordinate(width*float64(i%columns)),
+			coordinate(head+height*float64(i/columns)))
 		c.panel(&p, panel, width, height)
 		p.add("</g>")
 	}
@@ -135,7 +136,8 @@ func (c Chart) panel(p *picture, panel Panel, width, height float64) {
 	}
 	// A nested picture clips what exceeds its edges. Points on the axes must remain fully visible.
 	const edge = 4
-	p.add(`<svg x="%s" y="%s" width="%s" height="%s">`, coordinate(chartLeft-edge), coordinate(chartTop-edge), coordinate(wide+2*edge), coordinate(high+2*edge))
+	p.add(`<svg x="%s" y="%s" width="%s" height="%s">`, coordinate(chartLeft-edge), coordinate(chartTop-edge),
+		coordinate(wide+2*edge), coordinate(high+2*edge))
 	for _, curve := range panel.Curves {
 		var points []ChartPoint
 		for _, point := range curve.finite() {
@@ -148,7 +150,8 @@ func (c Chart) panel(p *picture, panel Panel, width, height float64) {
 
 // finite returns the points that can be drawn.
 func (c Curve) finite() []ChartPoint {
-	return slices.DeleteFunc(slices.Clone(c.Points), func(p ChartPoint) bool { return math.IsNaN(p.X+p.Y) || math.IsInf(p.X+p.Y, 0) })
+	return slices.DeleteFunc(slices.Clone(c.Points),
+		func(p ChartPoint) bool { return math.IsNaN(p.X+p.Y) || math.IsInf(p.X+p.Y, 0) })
 }
 
 // multiples returns the multiples of step from 0 to end.
@@ -175,16 +178,19 @@ func (p *picture) curve(curve Curve, points []ChartPoint) {
 		fmt.Fprintf(&line, "%s%s %s", command, coordinate(point.X), coordinate(point.Y))
 		fmt.Fprintf(&dots, "M%s %sh0", coordinate(point.X), coordinate(point.Y))
 	}
-	p.add(`<path class="line" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.String(), colour, dashesOf(curve.Dashes))
+	p.add(`<path class="line" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.String(), colour,
+		dashesOf(curve.Dashes))
 	p.add(`<path class="points" d="%s" stroke="%s" stroke-width="5" stroke-linecap="round"/>`, dots.String(), colour)
 }
 
 // rule draws a grid line.
 func (p *picture) rule(x1, y1, x2, y2 float64) {
-	p.add(`<line x1="%s" x2="%s" y1="%s" y2="%s" stroke="%s" stroke-opacity="0.3"/>`, coordinate(x1), coordinate(x2), coordinate(y1), coordinate(y2), gridColour)
+	p.add(`<line x1="%s" x2="%s" y1="%s" y2="%s" stroke="%s" stroke-opacity="0.3"/>`, coordinate(x1), coordinate(x2),
+		coordinate(y1), coordinate(y2), gridColour)
 }
 
 // bold writes a heading.
 func (p *picture) bold(x, y float64, content string) {
-	p.add(`<text x="%s" y="%s" font-weight="bold" fill="%s">%s</text>`, coordinate(x), coordinate(y), textColour, escapedXML(content))
+	p.add(`<text x="%s" y="%s" font-weight="bold" fill="%s">%s</text>`, coordinate(x), coordinate(y), textColour,
+		escapedXML(content))
 }

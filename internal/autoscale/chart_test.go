@@ -24,17 +24,28 @@ func TestChart(t *testing.T) {
 		times map[string]int
 	}{
 		"one": {
-			Chart{Title: "Costs", X: "share (%)", Y: "hours", Ticks: []float64{0, 1, 5, 20}, Panels: panels(1)}, "0 0 960 653.2",
+			Chart{Title: "Costs", X: "share (%)", Y: "hours", Ticks: []float64{0, 1, 5, 20}, Panels: panels(1)},
+			"0 0 960 653.2",
 			[]string{"Costs", "share (%)", "hours", "panel 0", "cheap", "dear <&>", "0", "1", "5", "20", "40", "100"},
 			map[string]int{"cheap": 1, "hours": 1, "1000": 0},
 		},
-		"four":     {Chart{Panels: panels(4)}, "0 0 960 653.2", []string{"panel 3"}, map[string]int{"cheap": 1, "panel 3": 1}},
+		"four": {
+			Chart{Panels: panels(4)}, "0 0 960 653.2", []string{"panel 3"}, map[string]int{"cheap": 1, "panel 3": 1},
+		},
 		"fourteen": {Chart{Panels: panels(14)}, "0 0 960 1050", []string{"panel 13"}, map[string]int{"dear <&>": 1}},
 		"none":     {Chart{Title: "Costs"}, "0 0 960 38", []string{"Costs"}, nil},
 		// Without ticks and a top, axes are as long as the curves.
-		"axes of its own": {Chart{Panels: []Panel{{Curves: []Curve{cheap, dear}}}}, "0 0 960 653.2", []string{"1000", "60", "100"}, nil},
-		"no points":       {Chart{Panels: []Panel{{Title: "empty", Curves: []Curve{{Name: "none"}}}}}, "0 0 960 653.2", []string{"empty", "none", "0", "1"}, nil},
-		"not a number":    {Chart{Panels: []Panel{{Curves: []Curve{{Points: []ChartPoint{{math.NaN(), math.Inf(1)}, {1, 2}}}}}}}, "0 0 960 653.2", nil, nil},
+		"axes of its own": {
+			Chart{Panels: []Panel{{Curves: []Curve{cheap, dear}}}}, "0 0 960 653.2", []string{"1000", "60", "100"}, nil,
+		},
+		"no points": {
+			Chart{Panels: []Panel{{Title: "empty", Curves: []Curve{{Name: "none"}}}}}, "0 0 960 653.2",
+			[]string{"empty", "none", "0", "1"}, nil,
+		},
+		"not a number": {
+			Chart{Panels: []Panel{{Curves: []Curve{{Points: []ChartPoint{{math.NaN(), math.Inf(1)}, {1, 2}}}}}}},
+			"0 0 960 653.2", nil, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			svg := test.chart.SVG()

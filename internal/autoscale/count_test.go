@@ -47,13 +47,20 @@ func sane(t *testing.T, p proposal) {
 func TestNoNumbers(t *testing.T) {
 	limit := 60.0
 	policy := domain.AutoscalingPolicy{Min: 1, Max: domain.MaxReplicas}
-	for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 0} {
-		in := asking{now: noon, count: 4, ready: 4, metric: Measurement{Value: value}, policy: &policy, roles: map[string]int{"w": 4}}
+	for _, value := range []float64{
+		math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 0,
+	} {
+		in := asking{
+			now: noon, count: 4, ready: 4, metric: Measurement{Value: value}, policy: &policy,
+			roles: map[string]int{"w": 4},
+		}
 		var m Memory
 		for range 5 {
 			for _, p := range []proposal{
 				heat(domain.HeatAlgorithm{Lower: 0.2, Upper: 0.6, Target: 1e-300}, &m, in),
-				threshold(domain.ThresholdAlgorithm{Upper: &limit, Lower: &limit, StepOut: domain.MaxReplicas, StepInPercent: 1e300}, &m, in),
+				threshold(domain.ThresholdAlgorithm{
+					Upper: &limit, Lower: &limit, StepOut: domain.MaxReplicas, StepInPercent: 1e300,
+				}, &m, in),
 				queue(domain.QueueAlgorithm{PerMember: 1e-300}, &m, in),
 				ratio(domain.RatioAlgorithm{Role: "w", Per: 1e-300}, in),
 				risk(domain.RiskAlgorithm{Percent: 0.1, Capacity: 1e-300, Per: domain.TargetTotal}, &m, in),

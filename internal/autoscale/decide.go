@@ -39,7 +39,8 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 		return nil, err
 	}
 	a := &Autoscaler{
-		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times, guards: policy.Guards.Questions(),
+		policy: policy, metrics: slices.Sorted(maps.Keys(policy.Metrics)), times: times,
+		guards:     policy.Guards.Questions(),
 		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy), models: models,
 	}
 	for _, name := range a.metrics {
@@ -127,7 +128,8 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	if state.Since.IsZero() {
 		state.Since = seen.Now
 		state.Initial = a.policy.Initial != nil && !a.policy.DryRun
-		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count}) // so that a new policy does not scale in at once
+		// so that a new policy does not scale in at once
+		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count})
 	}
 	state.rewind(seen.Now)
 	state.learnStartup(seen)
@@ -213,7 +215,8 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	count = d.limit(stable, why)
 	switch {
 	case count > seen.Count && coolsOut, count < seen.Count && coolsIn:
-		return d.limit(seen.Count, say("in cooldown: last change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
+		return d.limit(seen.Count,
+			say("in cooldown: last change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
 	case count == seen.Count:
 		return count
 	}
@@ -274,7 +277,8 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 // asking returns the input that all metrics have in common.
 func (a *Autoscaler) asking(d *Decision, state *State, seen *Seen) asking {
 	in := asking{
-		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: state.Startup, policy: &a.policy, room: seen.Room, quiet: a.quiet,
+		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: state.Startup,
+		policy: &a.policy, room: seen.Room, quiet: a.quiet,
 		lastChange: state.LastChange, busy: seen.Busy, chooses: a.chooses,
 	}
 	_, in.needed = d.needed()
@@ -388,7 +392,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 // least returns the count if no metric or schedule asks for one now: the minimum, or the present count if the policy
 // has none that ever does.
 func (a *Autoscaler) least(count int) int {
-	if len(a.policy.Schedules) == 0 && !slices.ContainsFunc(a.follows, func(m domain.ScalingMetric) bool { return !m.Observed() }) {
+	if len(a.policy.Schedules) == 0 &&
+		!slices.ContainsFunc(a.follows, func(m domain.ScalingMetric) bool { return !m.Observed() }) {
 		return count
 	}
 	return a.policy.Min

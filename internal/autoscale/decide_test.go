@@ -28,7 +28,8 @@ func targetOf(value float64) domain.ScalingMetric {
 // policyOf returns a policy with these metrics that scales in at once.
 func policyOf(metrics map[string]domain.ScalingMetric) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
-		Cluster: "lab", Group: "job", Role: "worker", Min: 1, Max: 10, Metrics: metrics, ScaleIn: domain.ScalingBehaviour{Stabilisation: seconds(0)},
+		Cluster: "lab", Group: "job", Role: "worker", Min: 1, Max: 10, Metrics: metrics,
+		ScaleIn: domain.ScalingBehaviour{Stabilisation: seconds(0)},
 	}
 }
 
@@ -49,7 +50,11 @@ func TestDecide(t *testing.T) {
 		m.OnMissing, m.MissingValue = rule, v
 		return m
 	}
-	hot := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 2}}}
+	hot := domain.ScalingMetric{
+		Algorithm: domain.ScalingAlgorithm{
+			Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 2},
+		},
+	}
 	cpu := map[string]domain.ScalingMetric{"cpu": targetOf(50)}
 	both := map[string]domain.ScalingMetric{"cpu": targetOf(50), "gpu": targetOf(50)}
 	seen := map[string]domain.ScalingMetric{"cpu": targetOf(50), "seen": {}}
@@ -62,40 +67,94 @@ func TestDecide(t *testing.T) {
 		want   int
 		says   string
 	}{
-		"nothing to do":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(50)}, 4, "cpu: "},
-		"out":                            {policyOf(cpu), 4, map[string]Measurement{"cpu": value(80)}, 7, "cpu: "},
-		"in":                             {policyOf(cpu), 4, map[string]Measurement{"cpu": value(20)}, 2, "cpu: "},
-		"not above max":                  {policyOf(cpu), 8, map[string]Measurement{"cpu": value(100)}, 10, "16 is above max (10)"},
-		"not below min":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(0)}, 1, "0 is below min (1)"},
+		"nothing to do": {policyOf(cpu), 4, map[string]Measurement{"cpu": value(50)}, 4, "cpu: "},
+		"out":           {policyOf(cpu), 4, map[string]Measurement{"cpu": value(80)}, 7, "cpu: "},
+		"in":            {policyOf(cpu), 4, map[string]Measurement{"cpu": value(20)}, 2, "cpu: "},
+		"not above max": {
+			policyOf(cpu), 8, map[string]Measurement{"cpu": value(100)}, 10, "16 is above max (10)",
+		},
+		"not below min": {
+			policyOf(cpu), 4, map[string]Measurement{"cpu": value(0)}, 1, "0 is below min (1)",
+		},
 		"out of bounds, nothing is read": {policyOf(cpu), 12, nil, 10, "12 is above max (10)"},
 		"below its bounds":               {policyOf(cpu), 0, nil, 1, "0 is below min (1)"},
-		"the largest count wins":         {policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(75)}, 6, "gpu: "},
-		"one more careful keeps it":      {policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(50)}, 4, "gpu: "},
-		"missing":                        {policyOf(cpu), 4, nil, 4, "cpu: not measured"},
-		"missing, and why":               {policyOf(cpu), 4, map[string]Measurement{"cpu": {Why: "Prometheus can't be reached"}}, 4, "cpu: Prometheus can't be reached"},
-		"stale":                          {policyOf(cpu), 4, map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 4, "cpu: stale: its last value is 2m0s old"},
-		"no number":                      {policyOf(cpu), 4, map[string]Measurement{"cpu": value(math.NaN())}, 4, notANumber},
-		"a missing one blocks in":        {policyOf(both), 4, map[string]Measurement{"cpu": value(10)}, 4, "gpu is missing, so the role is not scaled in"},
-		"a missing one lets out":         {policyOf(both), 4, map[string]Measurement{"cpu": value(100)}, 8, "gpu: not measured"},
-		"missing asks for max":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMax, nil)}), 6, nil, 10, "cpu: not measured"},
-		"missing asks for min":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMin, nil)}), 6, nil, 1, "cpu: not measured"},
-		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: not measured, using 75: 75 of 50"},
-		"missing is a value, of a stale one": {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4,
-			map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 6, "cpu: stale: its last value is 2m0s old, using 75: 75 of 50"},
-		"observed, and high":                    {policyOf(seen), 4, map[string]Measurement{"cpu": value(50), "seen": value(1000)}, 4, observed},
-		"observed, and low":                     {policyOf(seen), 4, map[string]Measurement{"cpu": value(80), "seen": value(0)}, 7, observed},
-		"observed, blocks no others":            {policyOf(seen), 4, map[string]Measurement{"cpu": value(20)}, 2, "seen: not measured"},
+		"the largest count wins": {
+			policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(75)}, 6, "gpu: ",
+		},
+		"one more careful keeps it": {
+			policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(50)}, 4, "gpu: ",
+		},
+		"missing": {policyOf(cpu), 4, nil, 4, "cpu: not measured"},
+		"missing, and why": {
+			policyOf(cpu), 4, map[string]Measurement{"cpu": {Why: "Prometheus can't be reached"}}, 4,
+			"cpu: Prometheus can't be reached",
+		},
+		"stale": {
+			policyOf(cpu), 4, map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 4,
+			"cpu: stale: its last value is 2m0s old",
+		},
+		"no number": {policyOf(cpu), 4, map[string]Measurement{"cpu": value(math.NaN())}, 4, notANumber},
+		"a missing one blocks in": {
+			policyOf(both), 4, map[string]Measurement{"cpu": value(10)}, 4,
+			"gpu is missing, so the role is not scaled in",
+		},
+		"a missing one lets out": {
+			policyOf(both), 4, map[string]Measurement{"cpu": value(100)}, 8, "gpu: not measured",
+		},
+		"missing asks for max": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMax, nil)}), 6, nil, 10,
+			"cpu: not measured",
+		},
+		"missing asks for min": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMin, nil)}), 6, nil, 1,
+			"cpu: not measured",
+		},
+		"missing is a value": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6,
+			"cpu: not measured, using 75: 75 of 50",
+		},
+		"missing is a value, of a stale one": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}),
+			4,
+
+			map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 6,
+
+			"cpu: stale: its last value is 2m0s old, using 75: 75 of 50",
+		},
+		"observed, and high": {
+			policyOf(seen), 4, map[string]Measurement{"cpu": value(50), "seen": value(1000)}, 4, observed,
+		},
+		"observed, and low": {
+			policyOf(seen), 4, map[string]Measurement{"cpu": value(80), "seen": value(0)}, 7, observed,
+		},
+		"observed, blocks no others": {
+			policyOf(seen), 4, map[string]Measurement{"cpu": value(20)}, 2, "seen: not measured",
+		},
 		"observed alone, outside the schedules": {atNight, 4, map[string]Measurement{"seen": value(1000)}, 1, observed},
-		"not hot enough yet":                    {policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4, "cpu: "},
-		"who abstains is heard with others": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
-			map[string]Measurement{"cpu": value(90), "gpu": value(60)}, 8, "gpu: "},
-		"who abstains keeps others from going below": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
-			map[string]Measurement{"cpu": value(30), "gpu": value(10)}, 3, "gpu: "},
-		"who abstains adds nothing by itself": {policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
-			map[string]Measurement{"cpu": value(90), "gpu": value(50)}, 4, "gpu: "},
+		"not hot enough yet": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": hot}), 4, map[string]Measurement{"cpu": value(90)}, 4,
+			"cpu: ",
+		},
+		"who abstains is heard with others": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}),
+			4,
+
+			map[string]Measurement{"cpu": value(90), "gpu": value(60)}, 8, "gpu: ",
+		},
+		"who abstains keeps others from going below": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
+
+			map[string]Measurement{"cpu": value(30), "gpu": value(10)}, 3, "gpu: ",
+		},
+		"who abstains adds nothing by itself": {
+			policyOf(map[string]domain.ScalingMetric{"cpu": hot, "gpu": targetOf(50)}), 4,
+
+			map[string]Measurement{"cpu": value(90), "gpu": value(50)}, 4, "gpu: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := scalerOf(t, test.policy).Decide(&State{}, Seen{Now: noon, Count: test.count, Ready: test.count, Metrics: test.seen})
+			d := scalerOf(t, test.policy).Decide(&State{},
+				Seen{Now: noon, Count: test.count, Ready: test.count, Metrics: test.seen})
 			if d.From != test.count || d.To != test.want {
 				t.Errorf("%d → %d, want %d: %s", d.From, d.To, test.want, d.Why())
 			}
@@ -116,16 +175,24 @@ func TestAskedValue(t *testing.T) {
 		value  float64
 		age    time.Duration
 	}{
-		"measured":    {targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-5 * time.Second)}}, 40, 5 * time.Second},
-		"as old":      {targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-time.Minute)}}, 40, time.Minute},
-		"stale":       {targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-61 * time.Second)}}, none, 61 * time.Second},
+		"measured": {
+			targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-5 * time.Second)}}, 40, 5 * time.Second,
+		},
+		"as old": {
+			targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-time.Minute)}}, 40, time.Minute,
+		},
+		"stale": {
+			targetOf(50), map[string]Measurement{"m": {Value: 40, At: noon.Add(-61 * time.Second)}}, none,
+			61 * time.Second,
+		},
 		"not there":   {targetOf(50), nil, none, 0},
 		"unreachable": {targetOf(50), map[string]Measurement{"m": {Why: "gone", At: noon.Add(-time.Second)}}, none, 0},
 		"a ratio":     {ratio, nil, none, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scaler := scalerOf(t, policyOf(map[string]domain.ScalingMetric{"m": test.metric}))
-			d := scaler.Decide(&State{}, Seen{Now: noon, Count: 4, Ready: 4, Metrics: test.seen, Roles: map[string]int{"ps": 8}})
+			d := scaler.Decide(&State{},
+				Seen{Now: noon, Count: 4, Ready: 4, Metrics: test.seen, Roles: map[string]int{"ps": 8}})
 			if got := d.Asked[0]; !cmp.Equal(got.Value, test.value, cmpopts.EquateNaNs()) || got.Age != test.age {
 				t.Errorf("%v, %s old; want %v, %s", got.Value, got.Age, test.value, test.age)
 			}
@@ -141,7 +208,8 @@ func TestDecideNew(t *testing.T) {
 	scaler, state := scalerOf(t, policy), State{}
 	for at := time.Duration(0); ; at += 5 * time.Second {
 		now := noon.Add(at)
-		d := scaler.Decide(&state, Seen{Now: now, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": {Value: 10, At: now}}})
+		d := scaler.Decide(&state,
+			Seen{Now: now, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": {Value: 10, At: now}}})
 		if d.To == d.From && at < time.Hour {
 			continue
 		}
@@ -168,7 +236,9 @@ func TestCooldown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := State{Since: noon.Add(-time.Hour), LastChange: noon.Add(-test.ago)}
-			d := scalerOf(t, policy).Decide(&state, Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: noon}}})
+			d := scalerOf(t, policy).Decide(&state, Seen{
+				Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: noon}},
+			})
 			if d.To != test.want {
 				t.Errorf("→ %d, want %d: %s", d.To, test.want, d.Why())
 			}
@@ -179,7 +249,11 @@ func TestCooldown(t *testing.T) {
 // TestCooldownIsNoBlindness checks that metrics are followed during a cooldown: a queue that had work until just before
 // its end has not been empty for long.
 func TestCooldownIsNoBlindness(t *testing.T) {
-	policy := policyOf(map[string]domain.ScalingMetric{"jobs": {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1, CoolDown: seconds(300)}}}})
+	policy := policyOf(map[string]domain.ScalingMetric{
+		"jobs": {
+			Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1, CoolDown: seconds(300)}},
+		},
+	})
 	policy.Min, policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown = 0, seconds(600), seconds(600)
 	scaler, state, count := scalerOf(t, policy), State{}, 2
 	changes := map[string]int{}
@@ -192,7 +266,9 @@ func TestCooldownIsNoBlindness(t *testing.T) {
 			length = 1
 		}
 		now := noon.Add(at)
-		d := scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"jobs": {Value: length, At: now}}})
+		d := scaler.Decide(&state, Seen{
+			Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"jobs": {Value: length, At: now}},
+		})
 		if d.To != count {
 			count = d.To
 			scaler.Changed(&state, now, d.From, d.To)
@@ -208,7 +284,8 @@ func TestCooldownIsNoBlindness(t *testing.T) {
 // it.
 func TestCooldownRemembersWhatWasAsked(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
-	policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown, policy.ScaleIn.Stabilisation = seconds(60), seconds(60), seconds(300)
+	policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown, policy.ScaleIn.Stabilisation = seconds(60), seconds(60),
+		seconds(300)
 	state := State{Since: noon.Add(-time.Hour), LastChange: noon.Add(-30 * time.Second)}
 	scaler := scalerOf(t, policy)
 	for _, test := range []struct {
@@ -217,7 +294,8 @@ func TestCooldownRemembersWhatWasAsked(t *testing.T) {
 		says  string
 	}{{0, 75, "in cooldown: last change 30s ago"}, {time.Minute, 25, "2 wanted, but 6 was needed in the last 5m0s"}} {
 		now := noon.Add(test.after)
-		d := scaler.Decide(&state, Seen{Now: now, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: now}}})
+		d := scaler.Decide(&state,
+			Seen{Now: now, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: now}}})
 		if d.To != 4 || !strings.Contains(d.Why(), test.says) {
 			t.Errorf("after %s: → %d, %q, want 4, %q", test.after, d.To, d.Why(), test.says)
 		}
@@ -229,15 +307,20 @@ func all() map[string]domain.ScalingMetric {
 	forecast := targetOf(50)
 	forecast.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
 	return map[string]domain.ScalingMetric{
-		"target":    targetOf(60),
-		"forecast":  forecast,
-		"heat":      {Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50}}},
-		"threshold": {Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: new(20.0), Upper: new(80.0), Samples: 3}}},
-		"queue":     {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10}}},
-		"gain":      {Algorithm: domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1}}},
-		"risk":      {Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}},
-		"risky":     riskOf(20),
-		"learned":   learnedOf(twoFeatures(), func(a *domain.LearnedAlgorithm) { a.Observes = map[string]string{"cpu": "target"} }),
+		"target":   targetOf(60),
+		"forecast": forecast,
+		"heat": {
+			Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50}},
+		},
+		"threshold": {Algorithm: domain.ScalingAlgorithm{
+			Threshold: &domain.ThresholdAlgorithm{Lower: new(20.0), Upper: new(80.0), Samples: 3},
+		}},
+		"queue": {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10}}},
+		"gain":  {Algorithm: domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1}}},
+		"risk":  {Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}},
+		"risky": riskOf(20),
+		"learned": learnedOf(twoFeatures(),
+			func(a *domain.LearnedAlgorithm) { a.Observes = map[string]string{"cpu": "target"} }),
 	}
 }
 
@@ -247,7 +330,8 @@ func TestDecideProperties(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		policy := policyOf(all())
-		policy.ScaleIn.Stabilisation, policy.ScaleOut.Stabilisation = seconds(float64(random.IntN(60))), seconds(float64(random.IntN(20)))
+		policy.ScaleIn.Stabilisation, policy.ScaleOut.Stabilisation = seconds(float64(random.IntN(60))),
+			seconds(float64(random.IntN(20)))
 		policy.ScaleIn.Cooldown, policy.ScaleOut.MaxStep = seconds(float64(random.IntN(60))), random.IntN(4)
 		policy.Min, policy.Max = random.IntN(3)+1, 3+random.IntN(20)
 		scaler := scalerOf(t, policy)
@@ -266,14 +350,19 @@ func TestDecideProperties(t *testing.T) {
 				case 1:
 					seen.Metrics[name] = Measurement{Why: "gone"}
 				case 2:
-					seen.Metrics[name] = Measurement{Value: []float64{math.NaN(), math.Inf(1), -1, 1e300}[random.IntN(4)], At: now}
+					seen.Metrics[name] = Measurement{
+						Value: []float64{math.NaN(), math.Inf(1), -1, 1e300}[random.IntN(4)], At: now,
+					}
 				default:
-					seen.Metrics[name] = Measurement{Value: 100 * random.Float64(), At: now.Add(-time.Duration(random.IntN(70)) * time.Second)}
+					seen.Metrics[name] = Measurement{
+						Value: 100 * random.Float64(), At: now.Add(-time.Duration(random.IntN(70)) * time.Second),
+					}
 				}
 			}
 			d := scaler.Decide(&lasting, seen)
 			if d.To < policy.Min || d.To > policy.Max {
-				t.Fatalf("seed %d, tick %d: %d → %d is beyond %d and %d: %s", seed, tick, d.From, d.To, policy.Min, policy.Max, d.Why())
+				t.Fatalf("seed %d, tick %d: %d → %d is beyond %d and %d: %s", seed, tick, d.From, d.To, policy.Min,
+					policy.Max, d.Why())
 			}
 			stored, err := json.Marshal(restored)
 			if err != nil {
@@ -302,14 +391,20 @@ func TestUnreadyMembersAddNobody(t *testing.T) {
 	ahead.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
 	for name, metric := range map[string]domain.ScalingMetric{
 		"target": targetOf(50), "forecast": ahead,
-		"heat": {Algorithm: domain.ScalingAlgorithm{Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 1}}},
+		"heat": {Algorithm: domain.ScalingAlgorithm{
+			Heat: &domain.HeatAlgorithm{Lower: 20, Upper: 60, Target: 50, Recurrence: 1},
+		}},
 	} {
 		policy := policyOf(map[string]domain.ScalingMetric{"cpu": metric})
 		policy.Max = 100
-		measured := Measurement{Value: 100, At: noon, Members: membersWith(100, 100, 100, 100), Unready: []string{"m4", "m5", "m6", "m7"}}
-		d := scalerOf(t, policy).Decide(&State{}, Seen{Now: noon, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": measured}})
+		measured := Measurement{
+			Value: 100, At: noon, Members: membersWith(100, 100, 100, 100), Unready: []string{"m4", "m5", "m6", "m7"},
+		}
+		d := scalerOf(t, policy).Decide(&State{},
+			Seen{Now: noon, Count: 8, Ready: 8, Metrics: map[string]Measurement{"cpu": measured}})
 		if d.To != 8 {
-			t.Errorf("%s: four members at twice the target, and four that have just been started: → %d, %q", name, d.To, d.Why())
+			t.Errorf("%s: four members at twice the target, and four that have just been started: → %d, %q", name, d.To,
+				d.Why())
 		}
 	}
 }
@@ -335,11 +430,14 @@ func TestMeasurementOf(t *testing.T) {
 // TestMissingOfRequest checks that for a metric in percent of requests, members without a value count as using all of
 // their request before scaling in.
 func TestMissingOfRequest(t *testing.T) {
-	for measure, want := range map[domain.AgentMeasure]int{domain.AgentCPUPercent: 4, domain.AgentMemoryPercent: 4, domain.AgentGPUPercent: 3} {
+	for measure, want := range map[domain.AgentMeasure]int{
+		domain.AgentCPUPercent: 4, domain.AgentMemoryPercent: 4, domain.AgentGPUPercent: 3,
+	} {
 		metric := targetOf(50)
 		metric.Source.Agent = &domain.AgentSource{Measure: measure}
 		measured := Measurement{Value: 20, At: noon, Members: membersWith(20, 20), Missing: []string{"m2", "m3"}}
-		d := scalerOf(t, policyOf(map[string]domain.ScalingMetric{"cpu": metric})).Decide(&State{}, Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": measured}})
+		d := scalerOf(t, policyOf(map[string]domain.ScalingMetric{"cpu": metric})).Decide(&State{},
+			Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": measured}})
 		if d.To != want {
 			t.Errorf("%s: → %d, want %d: %s", measure, d.To, want, d.Why())
 		}
@@ -356,7 +454,9 @@ func TestClockPutBack(t *testing.T) {
 		change(&policy)
 		scaler, state := scalerOf(t, policy), State{}
 		see := func(now time.Time, value float64, count int) Decision {
-			return scaler.Decide(&state, Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"cpu": {Value: value, At: now}}})
+			return scaler.Decide(&state, Seen{
+				Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"cpu": {Value: value, At: now}},
+			})
 		}
 		see(noon, 100, 1)
 		scaler.Changed(&state, noon, 1, 2)

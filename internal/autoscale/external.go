@@ -30,8 +30,9 @@ type Question struct {
 // Ask returns the question about a role.
 func (a *Autoscaler) Ask(seen Seen) Question {
 	q := Question{
-		Cluster: a.policy.Cluster, Group: a.policy.Group, Role: a.policy.Role, Now: seen.Now, Count: seen.Count, Ready: seen.Ready,
-		Min: a.policy.Min, Max: a.policy.Max, Metrics: map[string]*float64{}, Roles: seen.Roles,
+		Cluster: a.policy.Cluster, Group: a.policy.Group, Role: a.policy.Role, Now: seen.Now, Count: seen.Count,
+		Ready: seen.Ready,
+		Min:   a.policy.Min, Max: a.policy.Max, Metrics: map[string]*float64{}, Roles: seen.Roles,
 	}
 	for _, name := range a.metrics {
 		metric := a.policy.Metrics[name]
@@ -71,13 +72,18 @@ func ParseAnswer(data []byte) Answer {
 		Action *string  `json:"action"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return Answer{Why: fmt.Sprintf("its answer, %.40q, is not JSON such as {\"count\": 4} or {\"action\": \"up\"}", strings.TrimSpace(string(data)))}
+		return Answer{Why: fmt.Sprintf("its answer, %.40q, is not JSON such as {\"count\": 4} or {\"action\": \"up\"}",
+			strings.TrimSpace(string(data)))}
 	}
 	switch {
 	case answer.Count != nil && answer.Action != nil:
 		return Answer{Why: "its answer has both a count and an action"}
-	case answer.Count != nil && (*answer.Count < 0 || *answer.Count > domain.MaxReplicas || *answer.Count != math.Trunc(*answer.Count)):
-		return Answer{Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *answer.Count, domain.MaxReplicas)}
+	case answer.Count != nil &&
+		(*answer.Count < 0 || *answer.Count > domain.MaxReplicas || *answer.Count != math.Trunc(*answer.Count)):
+		return Answer{
+			Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *answer.Count,
+				domain.MaxReplicas),
+		}
 	case answer.Count != nil:
 		return Answer{Count: new(int(*answer.Count))}
 	case answer.Action == nil:

@@ -24,7 +24,9 @@ func TestParseAnswer(t *testing.T) {
 		`null`:                         {Why: "its answer has neither a count nor an action"},
 		`up`:                           {Why: `its answer, "up", is not JSON such as {"count": 4} or {"action": "up"}`},
 		"5\n":                          {Why: `its answer, "5", is not JSON such as {"count": 4} or {"action": "up"}`},
-		`{"count": "4"}`:               {Why: `its answer, "{\"count\": \"4\"}", is not JSON such as {"count": 4} or {"action": "up"}`},
+		`{"count": "4"}`: {
+			Why: `its answer, "{\"count\": \"4\"}", is not JSON such as {"count": 4} or {"action": "up"}`,
+		},
 	} {
 		if diff := cmp.Diff(want, ParseAnswer([]byte(text))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
@@ -82,12 +84,15 @@ func TestAsk(t *testing.T) {
 		"cpu": targetOf(50), "old": targetOf(50), "gone": targetOf(50), "seen": {},
 		"peers": {Algorithm: domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 2}}},
 	})
-	q := scalerOf(t, policy).Ask(Seen{Now: noon, Count: 4, Ready: 3, Roles: map[string]int{"ps": 2}, Metrics: map[string]Measurement{
-		"cpu": {Value: 40, At: noon}, "old": {Value: 40, At: noon.Add(-time.Hour)}, "gone": {Why: "gone"}, "seen": {Value: 812, At: noon},
+	q := scalerOf(t,
+		policy).Ask(Seen{Now: noon, Count: 4, Ready: 3, Roles: map[string]int{"ps": 2}, Metrics: map[string]Measurement{
+		"cpu": {Value: 40, At: noon}, "old": {Value: 40, At: noon.Add(-time.Hour)}, "gone": {Why: "gone"},
+		"seen": {Value: 812, At: noon},
 	}})
 	want := Question{
 		Cluster: "lab", Group: "job", Role: "worker", Now: noon, Count: 4, Ready: 3, Min: 1, Max: 10,
-		Metrics: map[string]*float64{"cpu": new(40.0), "old": nil, "gone": nil, "seen": new(812.0)}, Roles: map[string]int{"ps": 2},
+		Metrics: map[string]*float64{"cpu": new(40.0), "old": nil, "gone": nil, "seen": new(812.0)},
+		Roles:   map[string]int{"ps": 2},
 	}
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

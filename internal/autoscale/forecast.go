@@ -70,7 +70,8 @@ const (
 )
 
 func (t *Trend) sound() bool {
-	return math.Abs(t.Value) <= largest && math.Abs(t.Level) <= mostStored && math.Abs(t.Slope) <= mostStored && t.Step >= 0 && t.Step <= mostStep &&
+	return math.Abs(t.Value) <= largest && math.Abs(t.Level) <= mostStored && math.Abs(t.Slope) <= mostStored &&
+		t.Step >= 0 && t.Step <= mostStep &&
 		t.LevelWeight >= 0 && t.LevelWeight <= 1 && t.SlopeWeight >= 0 && t.SlopeWeight <= 1
 }
 

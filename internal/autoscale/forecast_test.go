@@ -100,7 +100,8 @@ func TestForecastOfADay(t *testing.T) {
 			}
 			t.Logf("%.1f times as good", naive/missed)
 			if missed*test.better > naive {
-				t.Errorf("from the second day on the forecast is %.2f times as good as the present value, want %v times", naive/missed, test.better)
+				t.Errorf("from the second day on the forecast is %.2f times as good as the present value, want %v times",
+					naive/missed, test.better)
 			}
 		})
 	}
@@ -150,7 +151,8 @@ func TestForecastOfWhatDoesNotChange(t *testing.T) {
 			var trend Trend
 			for now := midnight; now.Before(midnight.Add(50 * time.Hour)); now = now.Add(time.Minute) {
 				if got, why := trend.tell(forecast, now, value); math.Abs(got-value) > 1e-6*value {
-					t.Fatalf("after %v %v is expected where it has always been %v (%s)", now.Sub(midnight), got, value, why)
+					t.Fatalf("after %v %v is expected where it has always been %v (%s)", now.Sub(midnight), got, value,
+						why)
 				}
 			}
 		}
@@ -190,7 +192,8 @@ func TestForecastAfterAGap(t *testing.T) {
 	if want := load(midnight.Add(resumed + lead)); math.Abs(got-want) > 1 {
 		t.Errorf("after the gap %.2f is expected, want %.2f by the season, which is kept", got, want)
 	}
-	if hole, known := trend.Season.at(midnight.Add(33 * time.Hour)); !known || math.Abs(hole-load(midnight.Add(33*time.Hour))) > 1 {
+	if hole, known := trend.Season.at(midnight.Add(33 * time.Hour)); !known ||
+		math.Abs(hole-load(midnight.Add(33*time.Hour))) > 1 {
 		t.Errorf("the season in the gap is %v, want that of the first day", hole)
 	}
 }
@@ -231,8 +234,12 @@ func TestForecastInAHoleOfTheSeason(t *testing.T) {
 
 func TestForecastOfNonsense(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
-	values := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, math.MaxFloat64, math.SmallestNonzeroFloat64, 1, 1e30}
-	for _, forecast := range []domain.Forecast{{}, ahead(1), ahead(time.Minute), ahead(1e6 * time.Hour), daily(time.Hour)} {
+	values := []float64{
+		math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, math.MaxFloat64, math.SmallestNonzeroFloat64, 1, 1e30,
+	}
+	for _, forecast := range []domain.Forecast{
+		{}, ahead(1), ahead(time.Minute), ahead(1e6 * time.Hour), daily(time.Hour),
+	} {
 		var trend Trend
 		now := midnight
 		for range 20_000 {
@@ -268,7 +275,9 @@ func TestForecastTakesAValueOnce(t *testing.T) {
 }
 
 func TestTrendOutlivesJSON(t *testing.T) {
-	for name, forecast := range map[string]domain.Forecast{"without a season": ahead(5 * time.Minute), "with a season": daily(5 * time.Minute)} {
+	for name, forecast := range map[string]domain.Forecast{
+		"without a season": ahead(5 * time.Minute), "with a season": daily(5 * time.Minute),
+	} {
 		t.Run(name, func(t *testing.T) {
 			var kept, read Trend
 			random := rand.New(rand.NewPCG(5, 5))
@@ -308,7 +317,9 @@ func TestForecastSaysWhy(t *testing.T) {
 }
 
 func BenchmarkExpect(b *testing.B) {
-	for name, forecast := range map[string]domain.Forecast{"trend": ahead(5 * time.Minute), "season": daily(5 * time.Minute)} {
+	for name, forecast := range map[string]domain.Forecast{
+		"trend": ahead(5 * time.Minute), "season": daily(5 * time.Minute),
+	} {
 		b.Run(name, func(b *testing.B) {
 			var trend Trend
 			now := midnight

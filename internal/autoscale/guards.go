@@ -128,7 +128,8 @@ func (a *Autoscaler) notBelow(d *Decision, count int) int {
 	case by.Value == nil:
 		return d.limit(d.From, say(count, " wanted, but it is unknown how many are needed: ", by.Why))
 	case needed > count:
-		return d.limit(min(needed, d.From), say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What))
+		return d.limit(min(needed, d.From),
+			say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What))
 	}
 	return count
 }

@@ -48,14 +48,18 @@ func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 		case u <= a.Lower:
 			where, limit = " is at most ", a.Lower
 		case u < a.Upper:
-			return proposal{count, true, say("heat ", m.Heat, " of ", recurrence, ": ", u, " is between ", a.Lower, " and ", a.Upper)}
+			return proposal{
+				count, true,
+				say("heat ", m.Heat, " of ", recurrence, ": ", u, " is between ", a.Lower, " and ", a.Upper),
+			}
 		}
 		return proposal{count, true, say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit)}
 	}
 	if m.Heat < 0 {
 		where, limit = " is at most ", a.Lower
 	}
-	why := say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit, ", and ", active, " × ", u, " / ", a.Target, " makes ", count)
+	why := say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit, ", and ", active, " × ", u, " / ", a.Target,
+		" makes ", count)
 	m.Heat = 0
 	return proposal{count: count, why: why}
 }

@@ -27,27 +27,45 @@ func TestHeat(t *testing.T) {
 		values    []float64
 		want      []want
 	}{
-		"hot three times":             {published, 0, 4, []float64{0.7, 0.7, 0.7}, []want{{1, 6, true}, {2, 6, true}, {0, 6, false}}},
-		"cold three times":            {published, 0, 6, []float64{0.1, 0.1, 0.1}, []want{{-1, 2, true}, {-2, 2, true}, {0, 2, false}}},
-		"three is the default":        {domain.HeatAlgorithm{Lower: 0.2, Upper: 0.6, Target: 0.5}, 2, 4, []float64{0.7}, []want{{0, 6, false}}},
-		"at the thresholds":           {published, 0, 5, []float64{0.6, 0.2}, []want{{1, 6, true}, {-1, 2, true}}},
-		"in between cools":            {published, 2, 4, []float64{0.4, 0.4, 0.4}, []want{{1, 4, true}, {0, 4, true}, {0, 4, true}}},
-		"in between heats":            {published, -2, 4, []float64{0.4, 0.4, 0.4}, []want{{-1, 4, true}, {0, 4, true}, {0, 4, true}}},
-		"hot after it was cold":       {published, -2, 4, []float64{0.9}, []want{{1, 8, true}}},
-		"cold after it was hot":       {published, 2, 4, []float64{0.1}, []want{{-1, 1, true}}},
-		"a short peak scales nothing": {published, 0, 4, []float64{0.9, 0.9, 0.5, 0.9}, []want{{1, 8, true}, {2, 8, true}, {1, 4, true}, {2, 8, true}}},
-		"a recurrence of 1":           {domain.HeatAlgorithm{Lower: 5, Upper: 25, Target: 10, Recurrence: 1}, 0, 2, []float64{25, 4}, []want{{0, 5, false}, {0, 1, false}}},
+		"hot three times": {
+			published, 0, 4, []float64{0.7, 0.7, 0.7}, []want{{1, 6, true}, {2, 6, true}, {0, 6, false}},
+		},
+		"cold three times": {
+			published, 0, 6, []float64{0.1, 0.1, 0.1}, []want{{-1, 2, true}, {-2, 2, true}, {0, 2, false}},
+		},
+		"three is the default": {
+			domain.HeatAlgorithm{Lower: 0.2, Upper: 0.6, Target: 0.5}, 2, 4, []float64{0.7}, []want{{0, 6, false}},
+		},
+		"at the thresholds": {published, 0, 5, []float64{0.6, 0.2}, []want{{1, 6, true}, {-1, 2, true}}},
+		"in between cools": {
+			published, 2, 4, []float64{0.4, 0.4, 0.4}, []want{{1, 4, true}, {0, 4, true}, {0, 4, true}},
+		},
+		"in between heats": {
+			published, -2, 4, []float64{0.4, 0.4, 0.4}, []want{{-1, 4, true}, {0, 4, true}, {0, 4, true}},
+		},
+		"hot after it was cold": {published, -2, 4, []float64{0.9}, []want{{1, 8, true}}},
+		"cold after it was hot": {published, 2, 4, []float64{0.1}, []want{{-1, 1, true}}},
+		"a short peak scales nothing": {
+			published, 0, 4, []float64{0.9, 0.9, 0.5, 0.9},
+			[]want{{1, 8, true}, {2, 8, true}, {1, 4, true}, {2, 8, true}},
+		},
+		"a recurrence of 1": {
+			domain.HeatAlgorithm{Lower: 5, Upper: 25, Target: 10, Recurrence: 1}, 0, 2, []float64{25, 4},
+			[]want{{0, 5, false}, {0, 1, false}},
+		},
 		"it begins anew":              {published, 2, 4, []float64{0.7, 0.7}, []want{{0, 6, false}, {1, 6, true}}},
 		"a policy with a smaller one": {published, 7, 4, []float64{0.7}, []want{{0, 6, false}}},
-		"the count as it is":          {published, 2, 2, []float64{0.7}, []want{{0, 3, false}}}, // of 4 that were ordered
-		"nobody ready":                {published, 2, 0, []float64{0.7}, []want{{0, 0, false}}},
-		"idle":                        {published, -2, 4, []float64{0}, []want{{0, 0, false}}},
-		"an error of floating point":  {published, 2, 20, []float64{0.65}, []want{{0, 26, false}}},
+		// of 4 that were ordered
+		"the count as it is":         {published, 2, 2, []float64{0.7}, []want{{0, 3, false}}},
+		"nobody ready":               {published, 2, 0, []float64{0.7}, []want{{0, 0, false}}},
+		"idle":                       {published, -2, 4, []float64{0}, []want{{0, 0, false}}},
+		"an error of floating point": {published, 2, 20, []float64{0.65}, []want{{0, 26, false}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Memory{Heat: test.before}
 			for i, value := range test.values {
-				p := heat(test.algorithm, &m, asking{now: noon, count: 4, ready: test.ready, metric: Measurement{Value: value}})
+				p := heat(test.algorithm, &m,
+					asking{now: noon, count: 4, ready: test.ready, metric: Measurement{Value: value}})
 				sane(t, p)
 				if got := (want{m.Heat, p.count, p.abstains}); got != test.want[i] {
 					t.Errorf("%v makes %+v, want %+v: %s", value, got, test.want[i], p.why)
@@ -86,7 +104,10 @@ func TestHeatPublished(t *testing.T) {
 		case seconds >= 90:
 			load = 0.5
 		}
-		p := heat(published, &m, asking{now: noon.Add(time.Duration(seconds) * time.Second), count: workers, ready: workers, metric: Measurement{Value: load}})
+		p := heat(published, &m, asking{
+			now: noon.Add(time.Duration(seconds) * time.Second), count: workers, ready: workers,
+			metric: Measurement{Value: load},
+		})
 		if p.abstains {
 			continue
 		}
@@ -113,7 +134,8 @@ func TestHeatWhy(t *testing.T) {
 		"scaled":     {2, 71, "heat 3 of 3: 71 is at least 60, and 4 × 71 / 50 makes 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := heat(percent, &Memory{Heat: test.heat}, asking{count: 4, ready: 4, metric: Measurement{Value: test.value}}).why; got != test.want {
+			if got := heat(percent, &Memory{Heat: test.heat},
+				asking{count: 4, ready: 4, metric: Measurement{Value: test.value}}).why; got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

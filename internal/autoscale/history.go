@@ -95,7 +95,10 @@ const (
 
 // NewEntry returns the entry of one decision of a policy. It assumes that a new count is carried out.
 func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
-	e := Entry{Policy: policy, At: at, Until: at, Decisions: 1, From: d.From, To: d.To, Ready: ready, Changed: d.Limits(), Outcome: OutcomeUnchanged}
+	e := Entry{
+		Policy: policy, At: at, Until: at, Decisions: 1, From: d.From, To: d.To, Ready: ready, Changed: d.Limits(),
+		Outcome: OutcomeUnchanged,
+	}
 	if d.To != d.From {
 		e.Outcome = OutcomeDone
 	}
@@ -155,10 +158,12 @@ const longestGap = 10 * time.Minute
 // same.
 func (e *Entry) continues(before *Entry) bool {
 	return !e.Scaled() && !before.Scaled() && sameReason(e.Resized, before.Resized) &&
-		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change && e.At.Sub(before.Until) <= longestGap &&
+		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change &&
+		e.At.Sub(before.Until) <= longestGap &&
 		sameReason(e.OutcomeWhy, before.OutcomeWhy) && slices.EqualFunc(e.Changed, before.Changed, sameReason) &&
 		slices.EqualFunc(e.Guards, before.Guards, func(a, b EntryGuard) bool {
-			return a.Name == b.Name && a.Never == b.Never && (a.Value == nil) == (b.Value == nil) && sameReason(a.Why, b.Why)
+			return a.Name == b.Name && a.Never == b.Never && (a.Value == nil) == (b.Value == nil) &&
+				sameReason(a.Why, b.Why)
 		}) &&
 		slices.EqualFunc(e.Vertical, before.Vertical, func(a, b EntryVertical) bool {
 			return a.Name == b.Name && equal(a.Requested, b.Requested) && (a.Target == nil) == (b.Target == nil)
@@ -330,7 +335,8 @@ func (h *History) Entries(now time.Time, s Selection) []Entry {
 	var wanted []Entry
 	for _, e := range slices.Backward(h.entries) {
 		kept[e.Policy]++
-		if kept[e.Policy] <= KeepEntries && s.Covers(e.Policy) && !e.Until.Before(since) && (!s.OnlyChanges || e.From != e.To || e.Resized != "") {
+		if kept[e.Policy] <= KeepEntries && s.Covers(e.Policy) && !e.Until.Before(since) &&
+			(!s.OnlyChanges || e.From != e.To || e.Resized != "") {
 			wanted = append(wanted, e)
 		}
 	}

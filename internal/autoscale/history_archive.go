@@ -177,7 +177,8 @@ func (a *Archive) pack() error {
 		} else {
 			a.next++
 		}
-		a.chunks = append(a.chunks, chunk{number: a.next - 1, size: len(part.data), until: lastIn(part.entries), data: part.data})
+		a.chunks = append(a.chunks,
+			chunk{number: a.next - 1, size: len(part.data), until: lastIn(part.entries), data: part.data})
 		if a.open = i == len(parts)-1 && !a.sizes.full(part.entries, len(part.data)); a.open {
 			a.newest.addAll(part.entries)
 			a.dirty = true
@@ -202,7 +203,8 @@ func parted(entries []Entry, most int) ([]packed, error) {
 	case err == nil && len(data) <= most:
 		return []packed{{entries, data}}, nil
 	case err == nil && len(entries) == 1:
-		return nil, fmt.Errorf("a decision of policy %s takes %d bytes; the limit is %d", entries[0].Policy, len(data), most)
+		return nil, fmt.Errorf("a decision of policy %s takes %d bytes; the limit is %d", entries[0].Policy, len(data),
+			most)
 	case len(entries) == 1:
 		return nil, err
 	}

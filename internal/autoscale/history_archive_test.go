@@ -66,8 +66,10 @@ func TestArchiveProperty(t *testing.T) {
 		count := map[string]int{}
 		add := func() {
 			policy := fmt.Sprintf("job-%d/worker", rapid.IntRange(0, 5).Draw(t, "policy"))
-			e := entryOf(policy, now, count[policy], count[policy]+rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "change"))
-			e.Metrics[0].Value, e.Metrics[0].Why = new(rapid.Float64().Draw(t, "value")), rapid.StringN(0, 40, 600).Draw(t, "why")
+			e := entryOf(policy, now, count[policy],
+				count[policy]+rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "change"))
+			e.Metrics[0].Value, e.Metrics[0].Why = new(rapid.Float64().Draw(t, "value")),
+				rapid.StringN(0, 40, 600).Draw(t, "why")
 			e.Outcome = rapid.SampledFrom([]Outcome{e.Outcome, e.Outcome, OutcomeDryRun}).Draw(t, "outcome")
 			if e.Scaled() {
 				count[policy] = e.To
@@ -191,7 +193,8 @@ func TestArchiveForgets(t *testing.T) {
 	later := now.Add(KeepHistory + time.Minute)
 	a.Add(entryOf("job/worker", later, 1, 2))
 	fails := true
-	if err := stored.take(a, later, func(name string) bool { return fails && name == "2" }); err != nil || names(stored) != "2 3" {
+	if err := stored.take(a, later, func(name string) bool { return fails && name == "2" }); err != nil ||
+		names(stored) != "2 3" {
 		t.Errorf("where a removal fails, %s are left (%v)", names(stored), err)
 	}
 	if err := stored.take(a, later, never); err != nil || names(stored) != "3" {
@@ -237,7 +240,8 @@ func TestCorruptChunks(t *testing.T) {
 	}
 	chunk := func(lines ...[]byte) []byte { return packer().EncodeAll(bytes.Join(lines, nil), nil) }
 	head, whole := []byte("{\"version\":1}\n"), line(entryOf("job/worker", noon, 1, 2))
-	nobody, backwards, undecided := entryOf("job", noon, 1, 2), entryOf("job/worker", noon, 1, 2), entryOf("job/worker", noon, 1, 2)
+	nobody, backwards, undecided := entryOf("job", noon, 1, 2), entryOf("job/worker", noon, 1, 2),
+		entryOf("job/worker", noon, 1, 2)
 	backwards.Until = noon.Add(-1)
 	undecided.Decisions = 0
 	good := chunk(head, whole)
@@ -245,13 +249,16 @@ func TestCorruptChunks(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"nothing":            {nil, "it is empty"},
-		"no chunk":           {[]byte("hello"), "magic"},
-		"a part":             {good[:len(good)-5], "EOF"},
-		"another byte":       {append(slices.Clone(good[:len(good)-1]), good[len(good)-1]^1), "CRC"},
-		"too much":           {packer().EncodeAll(make([]byte, maxUnpacked+1), nil), "exceed"},
-		"no head":            {chunk(whole), "it has version 0, and this version of Trainyard supports version 1"},
-		"a newer one":        {chunk([]byte("{\"version\":2}\n"), whole), "it has version 2, and this version of Trainyard supports version 1"},
+		"nothing":      {nil, "it is empty"},
+		"no chunk":     {[]byte("hello"), "magic"},
+		"a part":       {good[:len(good)-5], "EOF"},
+		"another byte": {append(slices.Clone(good[:len(good)-1]), good[len(good)-1]^1), "CRC"},
+		"too much":     {packer().EncodeAll(make([]byte, maxUnpacked+1), nil), "exceed"},
+		"no head":      {chunk(whole), "it has version 0, and this version of Trainyard supports version 1"},
+		"a newer one": {
+			chunk([]byte("{\"version\":2}\n"), whole),
+			"it has version 2, and this version of Trainyard supports version 1",
+		},
 		"text":               {chunk([]byte("hello\n")), "it has no valid version"},
 		"half a line":        {chunk(head, whole[:len(whole)/2]), "line 2"},
 		"no policy":          {chunk(head, whole, line(nobody)), "line 3 is not a decision"},
@@ -264,7 +271,8 @@ func TestCorruptChunks(t *testing.T) {
 			check := func(err error) {
 				t.Helper()
 				var fault *ChunkError
-				if !errors.As(err, &fault) || fault.Name != "9" || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), `"7"`) {
+				if !errors.As(err, &fault) || fault.Name != "9" || !strings.Contains(err.Error(), test.says) ||
+					strings.Contains(err.Error(), `"7"`) {
 					t.Errorf("the error is %v, which does not say %q", err, test.says)
 				}
 			}
@@ -300,11 +308,13 @@ func TestForeignChunks(t *testing.T) {
 	for _, name := range []string{"", "x", "0", "01", "-1", "+1", "9999999999999999", "scaling-history-1"} {
 		stored := store{name: []byte("x")}
 		a, err := openArchive(stored, noon, small)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("reading part %q of the scaling history: its name is not a number", name)) {
+		if err == nil || !strings.Contains(err.Error(),
+			fmt.Sprintf("reading part %q of the scaling history: its name is not a number", name)) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 		a.Add(entryOf("job/worker", noon, 1, 2))
-		if err := stored.take(a, noon.Add(2*KeepHistory), never); err != nil || len(stored) != 2 || stored["1"] == nil || string(stored[name]) != "x" {
+		if err := stored.take(a, noon.Add(2*KeepHistory), never); err != nil || len(stored) != 2 ||
+			stored["1"] == nil || string(stored[name]) != "x" {
 			t.Errorf("%s are stored (%v)", names(stored), err)
 		}
 	}

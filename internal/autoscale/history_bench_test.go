@@ -39,10 +39,11 @@ func recorded(policies int) (round func(now time.Time) []Entry) {
 			r := &roles[i]
 			r.load = min(max(r.load+10*random.NormFloat64(), 1), 1000)
 			age := time.Duration(random.IntN(5000)) * time.Millisecond
-			d := r.scaler.Decide(&r.state, Seen{Now: now, Count: r.count, Ready: r.count, Metrics: map[string]Measurement{
-				"cpu":   {Value: min(r.load/float64(r.count), 100), At: now.Add(-age)},
-				"queue": {Value: r.load / 2, At: now.Add(-age)},
-			}})
+			d := r.scaler.Decide(&r.state,
+				Seen{Now: now, Count: r.count, Ready: r.count, Metrics: map[string]Measurement{
+					"cpu":   {Value: min(r.load/float64(r.count), 100), At: now.Add(-age)},
+					"queue": {Value: r.load / 2, At: now.Add(-age)},
+				}})
 			entries = append(entries, NewEntry(r.scaler.policy.Key(), now, r.count, d))
 			r.count = d.To
 		}

@@ -30,7 +30,9 @@ func entryOf(policy string, at time.Time, from, to int) Entry {
 }
 
 func TestNewEntry(t *testing.T) {
-	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50), "gpu": targetOf(50), "nan": targetOf(50), "old": targetOf(50)})
+	policy := policyOf(map[string]domain.ScalingMetric{
+		"cpu": targetOf(50), "gpu": targetOf(50), "nan": targetOf(50), "old": targetOf(50),
+	})
 	policy.ScaleOut.MaxStep = 2
 	policy.Schedules = map[string]domain.ScalingSchedule{"day": {Start: "0 8 * * *", End: "0 20 * * *", Count: 3}}
 	scaler := scalerOf(t, policy)
@@ -63,13 +65,16 @@ func TestNewEntry(t *testing.T) {
 	}
 
 	d = scaler.Decide(&State{}, Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{
-		"cpu": {Value: 200, At: noon}, "gpu": {Value: 50, At: noon}, "nan": {Value: 50, At: noon}, "old": {Value: 50, At: noon},
+		"cpu": {Value: 200, At: noon}, "gpu": {Value: 50, At: noon}, "nan": {Value: 50, At: noon},
+		"old": {Value: 50, At: noon},
 	}})
 	held := NewEntry("job/worker", noon, 4, d)
-	if diff := cmp.Diff([]string{"16 is above max (10)", "10 wanted, but at most 2 members per step: 6"}, held.Changed); diff != "" {
+	if diff := cmp.Diff([]string{"16 is above max (10)", "10 wanted, but at most 2 members per step: 6"},
+		held.Changed); diff != "" {
 		t.Errorf("what changed the count (-want +got):\n%s", diff)
 	}
-	if unchanged := NewEntry("job/worker", noon, 4, Decision{From: 4, To: 4}); unchanged.Outcome != OutcomeUnchanged || unchanged.Why() != "no other count requested" {
+	if unchanged := NewEntry("job/worker", noon, 4, Decision{From: 4, To: 4}); unchanged.Outcome != OutcomeUnchanged ||
+		unchanged.Why() != "no other count requested" {
 		t.Errorf("a decision for nothing: %+v, %q", unchanged, unchanged.Why())
 	}
 }
@@ -87,9 +92,13 @@ func TestEntryJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"policy": "job/worker", "at": noon.Format(time.RFC3339), "until": noon.Format(time.RFC3339), "decisions": 1.0, "from": 4.0, "to": 6.0, "ready": 4.0,
+		"policy": "job/worker", "at": noon.Format(time.RFC3339), "until": noon.Format(time.RFC3339), "decisions": 1.0,
+		"from": 4.0, "to": 6.0, "ready": 4.0,
 		"metrics": []any{
-			map[string]any{"name": "cpu", "value": 61.5, "age_seconds": 0.8, "count": 6.0, "why": "61.5 of 60 is within the tolerance of 10 %"},
+			map[string]any{
+				"name": "cpu", "value": 61.5, "age_seconds": 0.8, "count": 6.0,
+				"why": "61.5 of 60 is within the tolerance of 10 %",
+			},
 			map[string]any{"name": "queue", "why": "not measured"},
 		},
 		"changed": []any{"two\nlines"}, "outcome": "done",
@@ -108,40 +117,64 @@ func TestHistoryMerges(t *testing.T) {
 		after         time.Duration
 		merged        bool
 	}{
-		"the same":                     {merged: true},
-		"another value and its reason": {second: func(e *Entry) { e.Metrics[0].Value, e.Metrics[0].Why = new(62.0), "62 of 60" }, merged: true},
+		"the same": {merged: true},
+		"another value and its reason": {
+			second: func(e *Entry) { e.Metrics[0].Value, e.Metrics[0].Why = new(62.0), "62 of 60" }, merged: true,
+		},
 		"the limit a while later": {
 			func(e *Entry) { e.Changed = []string{"in cooldown for 1m25s more"} },
 			func(e *Entry) { e.Changed = []string{"in cooldown for 85s more"} }, gap, true,
 		},
 		"other members are ready": {second: func(e *Entry) { e.Ready = 2 }, merged: true},
-		"held by another member":  {func(e *Entry) { *e = held(*e, "job-worker-3 stays") }, func(e *Entry) { *e = held(*e, "job-worker-12 stays") }, gap, true},
-		"failed again":            {func(e *Entry) { e.To, e.Outcome = 5, OutcomeFailed }, func(e *Entry) { e.To, e.Outcome = 5, OutcomeFailed }, gap, true},
-		"a dry run again":         {func(e *Entry) { e.To, e.Outcome = 5, OutcomeDryRun }, func(e *Entry) { e.To, e.Outcome = 5, OutcomeDryRun }, gap, true},
-		"after ten minutes":       {after: 10 * time.Minute, merged: true},
-		"before, by the clock":    {after: -time.Minute, merged: true},
+		"held by another member": {
+			func(e *Entry) { *e = held(*e, "job-worker-3 stays") },
+			func(e *Entry) { *e = held(*e, "job-worker-12 stays") }, gap, true,
+		},
+		"failed again": {
+			func(e *Entry) { e.To, e.Outcome = 5, OutcomeFailed },
+			func(e *Entry) { e.To, e.Outcome = 5, OutcomeFailed }, gap, true,
+		},
+		"a dry run again": {
+			func(e *Entry) { e.To, e.Outcome = 5, OutcomeDryRun },
+			func(e *Entry) { e.To, e.Outcome = 5, OutcomeDryRun }, gap, true,
+		},
+		"after ten minutes":    {after: 10 * time.Minute, merged: true},
+		"before, by the clock": {after: -time.Minute, merged: true},
 
-		"after more":              {after: 10*time.Minute + time.Second},
-		"another limit":           {second: func(e *Entry) { e.Changed = []string{"in cooldown"} }},
-		"not asked for why":       {second: func(e *Entry) { e.Metrics[1].Why = "stale" }},
-		"held for more":           {func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { *e = held(*e, "an apply of group") }, gap, false},
-		"another count is asked":  {second: func(e *Entry) { e.Metrics[0].Count = new(5) }},
-		"nothing is asked":        {second: func(e *Entry) { e.Metrics[0].Count = nil }},
-		"something is asked":      {first: func(e *Entry) { e.Metrics[0].Count = nil }},
-		"another metric":          {second: func(e *Entry) { e.Metrics[1].Name = "gpu" }},
-		"a metric less":           {second: func(e *Entry) { e.Metrics = e.Metrics[:1] }},
-		"another count":           {second: func(e *Entry) { e.From, e.To = 5, 5 }},
-		"held for another reason": {func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { *e = held(*e, "a host is down") }, gap, false},
-		"another outcome":         {func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { e.To, e.Outcome = 6, OutcomeDryRun }, gap, false},
-		"a change":                {second: func(e *Entry) { e.To, e.Outcome = 6, OutcomeDone }},
-		"the same change twice":   {func(e *Entry) { e.To, e.Outcome = 6, OutcomeDone }, func(e *Entry) { e.To, e.Outcome = 6, OutcomeDone }, gap, false},
+		"after more":        {after: 10*time.Minute + time.Second},
+		"another limit":     {second: func(e *Entry) { e.Changed = []string{"in cooldown"} }},
+		"not asked for why": {second: func(e *Entry) { e.Metrics[1].Why = "stale" }},
+		"held for more": {
+			func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { *e = held(*e, "an apply of group") }, gap,
+			false,
+		},
+		"another count is asked": {second: func(e *Entry) { e.Metrics[0].Count = new(5) }},
+		"nothing is asked":       {second: func(e *Entry) { e.Metrics[0].Count = nil }},
+		"something is asked":     {first: func(e *Entry) { e.Metrics[0].Count = nil }},
+		"another metric":         {second: func(e *Entry) { e.Metrics[1].Name = "gpu" }},
+		"a metric less":          {second: func(e *Entry) { e.Metrics = e.Metrics[:1] }},
+		"another count":          {second: func(e *Entry) { e.From, e.To = 5, 5 }},
+		"held for another reason": {
+			func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { *e = held(*e, "a host is down") }, gap,
+			false,
+		},
+		"another outcome": {
+			func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { e.To, e.Outcome = 6, OutcomeDryRun }, gap,
+			false,
+		},
+		"a change": {second: func(e *Entry) { e.To, e.Outcome = 6, OutcomeDone }},
+		"the same change twice": {
+			func(e *Entry) { e.To, e.Outcome = 6, OutcomeDone }, func(e *Entry) { e.To, e.Outcome = 6, OutcomeDone },
+			gap, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.after == 0 {
 				test.after = gap
 			}
 			start := noon.Add(-time.Hour)
-			first, other, second := entryOf("job/worker", start, 4, 4), entryOf("job/ps", start, 1, 1), entryOf("job/worker", start.Add(test.after), 4, 4)
+			first, other, second := entryOf("job/worker", start, 4, 4), entryOf("job/ps", start, 1, 1),
+				entryOf("job/worker", start.Add(test.after), 4, 4)
 			for change, e := range map[*func(*Entry)]*Entry{&test.first: &first, &test.second: &second} {
 				if *change != nil {
 					(*change)(e)
@@ -195,16 +228,28 @@ func TestHistoryEntries(t *testing.T) {
 		s    Selection
 		want string
 	}{
-		"all":                                    {Selection{}, "a/worker 2→2, b/worker 7→8, a/ps 3→4, a/ps 4→4, a/worker 2→3, b/worker 8→6, c/worker 1→1"},
-		"of a group":                             {Selection{Group: "a"}, "a/worker 2→2, a/ps 3→4, a/ps 4→4, a/worker 2→3"},
-		"of a role":                              {Selection{Role: "worker"}, "a/worker 2→2, b/worker 7→8, a/worker 2→3, b/worker 8→6, c/worker 1→1"},
-		"of one":                                 {Selection{Group: "a", Role: "ps"}, "a/ps 3→4, a/ps 4→4"},
-		"of none":                                {Selection{Group: "a", Role: "chief"}, ""},
-		"the newest":                             {Selection{Limit: 2}, "b/worker 8→6, c/worker 1→1"},
-		"of the last":                            {Selection{Since: noon.Add(-time.Hour)}, "a/ps 3→4, a/ps 4→4, a/worker 2→3, b/worker 8→6, c/worker 1→1"},
-		"for other counts":                       {Selection{OnlyChanges: true}, "b/worker 7→8, a/ps 3→4, a/worker 2→3, b/worker 8→6"},
+		"all": {
+			Selection{}, "a/worker 2→2, b/worker 7→8, a/ps 3→4, a/ps 4→4, a/worker 2→3, b/worker 8→6, c/worker 1→1",
+		},
+		"of a group": {
+			Selection{Group: "a"}, "a/worker 2→2, a/ps 3→4, a/ps 4→4, a/worker 2→3",
+		},
+		"of a role": {
+			Selection{Role: "worker"}, "a/worker 2→2, b/worker 7→8, a/worker 2→3, b/worker 8→6, c/worker 1→1",
+		},
+		"of one":     {Selection{Group: "a", Role: "ps"}, "a/ps 3→4, a/ps 4→4"},
+		"of none":    {Selection{Group: "a", Role: "chief"}, ""},
+		"the newest": {Selection{Limit: 2}, "b/worker 8→6, c/worker 1→1"},
+		"of the last": {
+			Selection{Since: noon.Add(-time.Hour)}, "a/ps 3→4, a/ps 4→4, a/worker 2→3, b/worker 8→6, c/worker 1→1",
+		},
+		"for other counts": {
+			Selection{OnlyChanges: true}, "b/worker 7→8, a/ps 3→4, a/worker 2→3, b/worker 8→6",
+		},
 		"the newest of a group for other counts": {Selection{Group: "a", OnlyChanges: true, Limit: 1}, "a/worker 2→3"},
-		"from before what is kept":               {Selection{Group: "a", Role: "worker", Since: noon.Add(-1000 * time.Hour)}, "a/worker 2→2, a/worker 2→3"},
+		"from before what is kept": {
+			Selection{Group: "a", Role: "worker", Since: noon.Add(-1000 * time.Hour)}, "a/worker 2→2, a/worker 2→3",
+		},
 	} {
 		var got []string
 		for _, e := range h.Entries(noon, test.s) {
@@ -239,10 +284,12 @@ func TestEntriesAreTidied(t *testing.T) {
 	var h History
 	h.Add(e)
 	got := h.entries[0]
-	if !utf8.ValidString(got.OutcomeWhy) || len(got.OutcomeWhy) > longestText || len(got.OutcomeWhy) < longestText-3 || !strings.HasSuffix(got.OutcomeWhy, "ä…") {
+	if !utf8.ValidString(got.OutcomeWhy) || len(got.OutcomeWhy) > longestText || len(got.OutcomeWhy) < longestText-3 ||
+		!strings.HasSuffix(got.OutcomeWhy, "ä…") {
 		t.Errorf("the outcome is %d bytes: %q", len(got.OutcomeWhy), got.OutcomeWhy)
 	}
-	if *got.Metrics[0].Value != 0.3333333 || got.Metrics[0].Age != 1.235 || got.Metrics[1].Value != nil || got.Metrics[1].Why != e.Metrics[1].Why {
+	if *got.Metrics[0].Value != 0.3333333 || got.Metrics[0].Age != 1.235 || got.Metrics[1].Value != nil ||
+		got.Metrics[1].Why != e.Metrics[1].Why {
 		t.Errorf("the metrics are %+v", got.Metrics)
 	}
 	if want := noon.Add(123 * time.Millisecond); got.At != want {

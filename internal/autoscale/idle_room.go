@@ -24,9 +24,14 @@ func idleRoom(a domain.IdleRoomAlgorithm, in asking) proposal {
 	case room.More == 0:
 		return proposal{count: in.count, why: say("no room for more members: ", room.Short)}
 	case room.More <= a.KeepFree:
-		return proposal{count: in.count, why: say("room for ", room.More, " more", plural(room.More), ", all kept free by keep_free (", a.KeepFree, ")")}
+		return proposal{count: in.count, why: say("room for ", room.More, " more", plural(room.More),
+			", all kept free by keep_free (", a.KeepFree, ")")}
 	case a.KeepFree > 0:
-		return proposal{count: in.count + room.More - a.KeepFree, why: say("room for ", room.More, " more", plural(room.More), ", of which keep_free reserves ", a.KeepFree)}
+		return proposal{
+			count: in.count + room.More - a.KeepFree,
+			why: say("room for ", room.More, " more", plural(room.More), ", of which keep_free reserves ",
+				a.KeepFree),
+		}
 	default:
 		return proposal{count: in.count + room.More, why: say("room for ", room.More, " more", plural(room.More))}
 	}

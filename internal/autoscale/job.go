@@ -78,7 +78,10 @@ func RunJobs(policy domain.AutoscalingPolicy, job Job, runs int) ([]JobRun, erro
 	if err != nil {
 		return nil, err
 	}
-	s := jobSimulation{scaler: scaler, job: job, counts: slices.Sorted(maps.Keys(job.Times)), now: time.Unix(0, 0).UTC(), crew: crew{count: policy.First()}}
+	s := jobSimulation{
+		scaler: scaler, job: job, counts: slices.Sorted(maps.Keys(job.Times)), now: time.Unix(0, 0).UTC(),
+		crew: crew{count: policy.First()},
+	}
 	var all []JobRun
 	for range runs {
 		run, err := s.run()

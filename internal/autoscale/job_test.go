@@ -60,7 +60,8 @@ func TestRunJobWithAConstantCount(t *testing.T) {
 			}
 			off := math.Abs(run.MemberSeconds - float64(members)*want.Seconds())
 			if run.Took != want || run.Changes() != 0 || run.Last() != members || off > 1e-3 {
-				t.Errorf("%d members, a decision every %g s: %s, %g member-seconds, %d changes", members, every, run.Took, run.MemberSeconds, run.Changes())
+				t.Errorf("%d members, a decision every %g s: %s, %g member-seconds, %d changes", members, every,
+					run.Took, run.MemberSeconds, run.Changes())
 			}
 		}
 	}
@@ -81,10 +82,14 @@ func TestRunJob(t *testing.T) {
 		"out": {stepping(1, 2, nil, new(50.0)), 10 * time.Second, 5 * time.Second, 100, time.Minute, 120, 1},
 		// The third member is ordered at 5 s and ready at 15 s, in the pause caused by the second one, which starts
 		// over and lasts until 23 s.
-		"out in a pause": {stepping(1, 3, nil, new(50.0)), 10 * time.Second, 8 * time.Second, 100, 59 * time.Second, 2*5 + 3*54, 2},
-		"in":             {stepping(2, 2, new(50.0), nil), 10 * time.Second, 5 * time.Second, 40, 105 * time.Second, 105, 1},
+		"out in a pause": {
+			stepping(1, 3, nil, new(50.0)), 10 * time.Second, 8 * time.Second, 100, 59 * time.Second, 2*5 + 3*54, 2,
+		},
+		"in": {stepping(2, 2, new(50.0), nil), 10 * time.Second, 5 * time.Second, 40, 105 * time.Second, 105, 1},
 		// It is paid for, and makes no difference.
-		"ready when all is done": {stepping(1, 2, nil, new(50.0)), 100 * time.Second, time.Minute, 100, 100 * time.Second, 200, 1},
+		"ready when all is done": {
+			stepping(1, 2, nil, new(50.0)), 100 * time.Second, time.Minute, 100, 100 * time.Second, 200, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := jobOf(three)
@@ -93,7 +98,8 @@ func TestRunJob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if run.Took != test.took || run.Changes() != test.changes || math.Abs(run.MemberSeconds-test.memberSeconds) > 1e-3 {
+			if run.Took != test.took || run.Changes() != test.changes ||
+				math.Abs(run.MemberSeconds-test.memberSeconds) > 1e-3 {
 				t.Errorf("%s, %g member-seconds and %d changes, want %s, %g and %d",
 					run.Took, run.MemberSeconds, run.Changes(), test.took, test.memberSeconds, test.changes)
 			}
@@ -130,7 +136,9 @@ func TestRunJobsGoOn(t *testing.T) {
 	j := jobOf(map[int]int{1: 1000, 2: 500, 4: 250, 6: 240})
 	j.Startup, j.Pause = 30*time.Second, 10*time.Second
 	policy := policyOf(map[string]domain.ScalingMetric{
-		"progress": {Algorithm: domain.ScalingAlgorithm{MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: seconds(200)}}},
+		"progress": {Algorithm: domain.ScalingAlgorithm{
+			MarginalGain: &domain.MarginalGainAlgorithm{Threshold: 0.1, Settle: seconds(200)},
+		}},
 	})
 	runs, err := RunJobs(policy, j, 8)
 	if err != nil {
@@ -172,15 +180,17 @@ func TestRunJobRefuses(t *testing.T) {
 		job    Job
 		says   string
 	}{
-		"no times":       {good, Job{}, "0 times"},
-		"no members":     {good, jobOf(map[int]int{0: 1}), "0 members"},
-		"no time":        {good, jobOf(map[int]int{1: 0}), "1 members take 0s"},
-		"no startup":     {good, simple(func(j *Job) { j.Startup = -1 }), "a startup of -1ns"},
-		"no pause":       {good, simple(func(j *Job) { j.Pause = -1 }), "a pause of -1ns"},
-		"too busy":       {good, simple(func(j *Job) { j.Busy = 101 }), "101 % busy"},
-		"another signal": {good, simple(func(j *Job) { j.Signals = map[string]Signal{"cpu": SignalQueue} }), `has no signal "queue"`},
-		"a bad policy":   {policyOf(nil), simple(func(*Job) {}), "metrics"},
-		"never at work":  {restless, simple(func(j *Job) { j.Pause = 10 * time.Second }), "does not end"},
+		"no times":   {good, Job{}, "0 times"},
+		"no members": {good, jobOf(map[int]int{0: 1}), "0 members"},
+		"no time":    {good, jobOf(map[int]int{1: 0}), "1 members take 0s"},
+		"no startup": {good, simple(func(j *Job) { j.Startup = -1 }), "a startup of -1ns"},
+		"no pause":   {good, simple(func(j *Job) { j.Pause = -1 }), "a pause of -1ns"},
+		"too busy":   {good, simple(func(j *Job) { j.Busy = 101 }), "101 % busy"},
+		"another signal": {
+			good, simple(func(j *Job) { j.Signals = map[string]Signal{"cpu": SignalQueue} }), `has no signal "queue"`,
+		},
+		"a bad policy":  {policyOf(nil), simple(func(*Job) {}), "metrics"},
+		"never at work": {restless, simple(func(j *Job) { j.Pause = 10 * time.Second }), "does not end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := RunJob(test.policy, test.job); err == nil || !strings.Contains(err.Error(), test.says) {

@@ -58,8 +58,9 @@ func (in asking) observation(a domain.LearnedAlgorithm) (Observation, string) {
 		return Observation{}, notANumber
 	}
 	o := Observation{
-		Now: in.now, Count: in.count, Ready: in.ready, Max: in.policy.Max, Every: in.policy.Every(), LastChange: in.lastChange,
-		Load: in.metric.Value / a.Carried(), Reassigning: in.busy != "",
+		Now: in.now, Count: in.count, Ready: in.ready, Max: in.policy.Max, Every: in.policy.Every(),
+		LastChange: in.lastChange,
+		Load:       in.metric.Value / a.Carried(), Reassigning: in.busy != "",
 	}
 	if a.Per != domain.TargetTotal {
 		o.Load *= float64(max(in.ready, 1))

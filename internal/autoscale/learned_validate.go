@@ -42,7 +42,8 @@ func validateObservedFeatures(ps *domain.Problems, at domain.Path, a domain.Lear
 	}
 	for _, feature := range slices.Sorted(maps.Keys(a.Observes)) {
 		if !slices.Contains(observed, feature) {
-			ps.Add(at.At("observes", domain.Key(feature)), "Unknown feature", "%q is not a feature computed from another metric; use one of %q", feature, observed)
+			ps.Add(at.At("observes", domain.Key(feature)), "Unknown feature",
+				"%q is not a feature computed from another metric; use one of %q", feature, observed)
 		}
 	}
 	for _, needs := range []struct {
@@ -51,29 +52,37 @@ func validateObservedFeatures(ps *domain.Problems, at domain.Path, a domain.Lear
 		given         bool
 	}{
 		{qmodel.P99, "latency_bound", "the latency that is allowed, in the unit of metric", a.LatencyBound > 0},
-		{qmodel.LagGrowth, "lag_capacity", "how much lag a member works off in a second, in the unit of metric", a.LagCarried() > 0},
+		{
+			qmodel.LagGrowth, "lag_capacity", "how much lag a member works off in a second, in the unit of metric",
+			a.LagCarried() > 0,
+		},
 	} {
 		feature := qmodel.Features[needs.feature].Name
 		if metric, observes := a.Observes[feature]; observes && !needs.given {
-			ps.Add(at.At(needs.setting), "Missing "+needs.setting, "feature %q needs it: %s %q; set it to a number above 0", feature, needs.what, metric)
+			ps.Add(at.At(needs.setting), "Missing "+needs.setting,
+				"feature %q needs it: %s %q; set it to a number above 0", feature, needs.what, metric)
 			ps.DecidedBy([]domain.Path{at.At(needs.setting), at.At("observes"), at.At("per"), at.At("capacity")})
 		}
 	}
 }
 
 // validateModelFeatures compares the features of a model with those it is given.
-func validateModelFeatures(ps *domain.Problems, at domain.Path, a domain.LearnedAlgorithm, model *qmodel.Model, hooks domain.ScalingHooks) {
+func validateModelFeatures(
+	ps *domain.Problems, at domain.Path, a domain.LearnedAlgorithm, model *qmodel.Model, hooks domain.ScalingHooks,
+) {
 	hooked := hooks.BeforeRemoval != nil || hooks.AfterAddition != nil
 	for i, f := range qmodel.Features {
 		metric, observes := a.Observes[f.Name]
 		switch {
 		case !f.Observed:
 		case observes && !model.Has(i):
-			ps.Add(at.At("observes", domain.Key(f.Name)), "Unused feature", "the model does not use %q, so metric %q would be observed for nothing; it uses %q: leave it out, or train a model with it",
+			ps.Add(at.At("observes", domain.Key(f.Name)), "Unused feature", "the model does not use %q, so metric %q "+
+				"would be observed for nothing; it uses %q: leave it out, or train a model with it",
 				f.Name, metric, model.Features)
 			ps.DecidedBy([]domain.Path{at.At("observes"), at.At("model")})
 		case !observes && model.Has(i) && (i != qmodel.Reassigning || !hooked):
-			ps.Add(at.At("observes"), "Missing feature", "the model uses %q (%s), but no metric is set for it; set observes = { %s = \"<name of a metric>\" }, or train a model without", f.Name, f.Doc, f.Name)
+			ps.Add(at.At("observes"), "Missing feature", "the model uses %q (%s), but no metric is set for it; set "+
+				"observes = { %s = \"<name of a metric>\" }, or train a model without", f.Name, f.Doc, f.Name)
 			ps.DecidedBy([]domain.Path{at.At("observes"), at.At("model"), {"hooks"}})
 		}
 	}

@@ -53,7 +53,8 @@ func marginalGain(a domain.MarginalGainAlgorithm, m *Memory, in asking) proposal
 	g.follow(in)
 	if g.Next == g.Count && in.ready != in.count {
 		g.begin(time.Time{})
-		return undecided(in, say(in.ready, " of ", in.count, " members are ready: their progress is measured once all are"))
+		return undecided(in,
+			say(in.ready, " of ", in.count, " members are ready: their progress is measured once all are"))
 	}
 	if g.Next == g.Count {
 		progress, measured := g.measure(a, in)
@@ -150,7 +151,8 @@ func (g *Gain) measure(a domain.MarginalGainAlgorithm, in asking) (float64, bool
 	settle, elapsed := a.Settle.Or(domain.DefaultGainSettle), in.now.Sub(g.Since)
 	fresh := in.metric.At.IsZero() || !in.metric.At.Before(g.Since)
 	if elapsed >= settle/2 && fresh {
-		g.Sum += min(max(in.metric.Value, -largest), largest) // otherwise a member could make it overflow, and it could not be stored
+		// otherwise a member could make it overflow, and it could not be stored
+		g.Sum += min(max(in.metric.Value, -largest), largest)
 		g.Samples++
 	}
 	if elapsed < settle || g.Samples == 0 {
@@ -209,7 +211,8 @@ func (g *Gain) forgetNone() {
 
 // find returns the index of a count among the known ones, or where it belongs.
 func (g *Gain) find(count int) (int, bool) {
-	return slices.BinarySearchFunc(g.Known, count, func(p Progress, count int) int { return cmp.Compare(p.Count, count) })
+	return slices.BinarySearchFunc(g.Known, count,
+		func(p Progress, count int) int { return cmp.Compare(p.Count, count) })
 }
 
 // decide chooses the next count from the known ones, which include the present one.
@@ -266,6 +269,7 @@ func (g *Gain) reason(a domain.MarginalGainAlgorithm) string {
 		return say(what, g.Next)
 	}
 	gain := math.Round(100 * min(g.Known[i].gainOver(g.Known[i-1]), domain.MaxReplicas))
-	return say(what, g.Next, ": from ", g.Known[i-1].Count, " to ", g.Known[i].Count, ", each added ", gain, " % of the previous progress per member; threshold ",
+	return say(what, g.Next, ": from ", g.Known[i-1].Count, " to ", g.Known[i].Count, ", each added ", gain,
+		" % of the previous progress per member; threshold ",
 		100*a.Threshold, " %")
 }

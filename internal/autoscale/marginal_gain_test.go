@@ -189,15 +189,17 @@ func TestMarginalGainKnee(t *testing.T) {
 			"no progress at a count of 2, or the progress changed",
 		},
 		"a job that more members break": {
-			func(n int) float64 { return float64(n % 4) }, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 10}, []int{1, 2, 3, 4, 3},
+			func(n int) float64 { return float64(n % 4) }, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 10},
+			[]int{1, 2, 3, 4, 3},
 			"the best known count is 3: from 3 to 4, each added -300 % of the previous progress per member; threshold 10 %",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for restarts, span := range map[bool]time.Duration{false: 24 * time.Hour, true: 3 * time.Hour} {
 				tr := training{
-					algorithm: domain.MarginalGainAlgorithm{Threshold: test.threshold}, policy: test.policy, progress: always(test.job),
-					startup: 20 * time.Second, restarts: restarts,
+					algorithm: domain.MarginalGainAlgorithm{Threshold: test.threshold}, policy: test.policy,
+					progress: always(test.job),
+					startup:  20 * time.Second, restarts: restarts,
 				}
 				if diff := cmp.Diff(test.want, tr.run(t, test.first, span)); diff != "" {
 					t.Errorf("counts with restarts %v (-want +got):\n%s", restarts, diff)
@@ -219,8 +221,11 @@ func TestMarginalGainNoise(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		tr := training{
-			algorithm: domain.MarginalGainAlgorithm{Threshold: 0.15}, policy: domain.AutoscalingPolicy{Min: 1, Max: 10}, startup: 20 * time.Second,
-			progress: func(n int, _ time.Duration) float64 { return parameterServers(n) * (0.98 + 0.04*random.Float64()) },
+			algorithm: domain.MarginalGainAlgorithm{Threshold: 0.15}, policy: domain.AutoscalingPolicy{Min: 1, Max: 10},
+			startup: 20 * time.Second,
+			progress: func(n int, _ time.Duration) float64 {
+				return parameterServers(n) * (0.98 + 0.04*random.Float64())
+			},
 		}
 		if diff := cmp.Diff([]int{1, 2, 3, 4, 5, 6, 5}, tr.run(t, 1, 24*time.Hour)); diff != "" {
 			t.Errorf("counts of seed %d (-want +got):\n%s", seed, diff)
@@ -313,25 +318,30 @@ func TestMarginalGainChanges(t *testing.T) {
 			always(bound(3)), nil, map[time.Duration]int{time.Hour: 1}, 24 * time.Hour, []int{1, 2, 3, 4, 3, 1, 3},
 		},
 		"more by others, under way": {
-			always(bound(8)), nil, map[time.Duration]int{2 * time.Minute: 6}, 24 * time.Hour, []int{1, 2, 6, 7, 8, 9, 8},
+			always(bound(8)), nil, map[time.Duration]int{2 * time.Minute: 6}, 24 * time.Hour,
+			[]int{1, 2, 6, 7, 8, 9, 8},
 		},
 		"too many by others, under way": {
-			always(bound(3)), nil, map[time.Duration]int{2 * time.Minute: 6}, 24 * time.Hour, []int{1, 2, 6, 7, 5, 4, 3, 2, 3},
+			always(bound(3)), nil, map[time.Duration]int{2 * time.Minute: 6}, 24 * time.Hour,
+			[]int{1, 2, 6, 7, 5, 4, 3, 2, 3},
 		},
 		"too many by others, at a job that ends there": {
 			always(bound(6)), nil, map[time.Duration]int{2 * time.Minute: 6}, 24 * time.Hour, []int{1, 2, 6, 7, 5, 6},
 		},
 		"far too many by others, under way": {
-			always(bound(3)), nil, map[time.Duration]int{2 * time.Minute: 29}, 24 * time.Hour, []int{1, 2, 29, 2, 3, 4, 3},
+			always(bound(3)), nil, map[time.Duration]int{2 * time.Minute: 29}, 24 * time.Hour,
+			[]int{1, 2, 29, 2, 3, 4, 3},
 		},
 		"none by others": {
-			always(bound(3)), nil, map[time.Duration]int{2 * time.Minute: 0, time.Hour: 1}, 24 * time.Hour, []int{1, 2, 0, 1, 2, 3, 4, 3},
+			always(bound(3)), nil, map[time.Duration]int{2 * time.Minute: 0, time.Hour: 1}, 24 * time.Hour,
+			[]int{1, 2, 0, 1, 2, 3, 4, 3},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := training{
-				algorithm: domain.MarginalGainAlgorithm{Threshold: 0.1, RetryAfter: test.retry}, policy: domain.AutoscalingPolicy{Min: 0, Max: 30},
-				progress: test.progress, others: test.others, startup: 20 * time.Second,
+				algorithm: domain.MarginalGainAlgorithm{Threshold: 0.1, RetryAfter: test.retry},
+				policy:    domain.AutoscalingPolicy{Min: 0, Max: 30},
+				progress:  test.progress, others: test.others, startup: 20 * time.Second,
 			}
 			if diff := cmp.Diff(test.want, tr.run(t, 1, test.span)); diff != "" {
 				t.Errorf("counts (-want +got):\n%s", diff)
@@ -343,8 +353,9 @@ func TestMarginalGainChanges(t *testing.T) {
 // TestMarginalGainBounds checks a policy that allows more members, and fewer, after the knee was found.
 func TestMarginalGainBounds(t *testing.T) {
 	tr := training{
-		algorithm: domain.MarginalGainAlgorithm{Threshold: 0.1}, policy: domain.AutoscalingPolicy{Min: 1, Max: 3}, progress: always(parameterServers),
-		startup: 20 * time.Second,
+		algorithm: domain.MarginalGainAlgorithm{Threshold: 0.1}, policy: domain.AutoscalingPolicy{Min: 1, Max: 3},
+		progress: always(parameterServers),
+		startup:  20 * time.Second,
 	}
 	got := [][]int{tr.run(t, 1, time.Hour)}
 	tr.policy.Max = 8
@@ -378,13 +389,20 @@ func TestMarginalGainWaits(t *testing.T) {
 		{135, 2, 2, 11, proposal{3, false, "trying a count of 3"}}, // not done yet
 		{140, 3, 2, 11, proposal{3, true, "2 of 3 members are ready: their progress is measured once all are"}},
 		{145, 3, 3, 15, proposal{3, true, "measuring the progress at a count of 3"}},
-		{205, 3, 3, 14, proposal{4, false, "trying a count of 4: from 2 to 3, each added 80 % of the previous progress per member; threshold 10 %"}},
+		{205, 3, 3, 14, proposal{
+			4, false,
+			"trying a count of 4: from 2 to 3, each added 80 % of the previous progress per member; threshold 10 %",
+		}},
 		{210, 4, 4, 14, proposal{4, true, "measuring the progress at a count of 4"}},
-		{270, 4, 4, 14, proposal{3, false, "the best known count is 3: from 3 to 4, each added 0 % of the previous progress per member; threshold 10 %"}},
+		{270, 4, 4, 14, proposal{
+			3, false,
+			"the best known count is 3: from 3 to 4, each added 0 % of the previous progress per member; threshold 10 %",
+		}},
 		{275, 3, 3, 14, proposal{3, true, "the best known count is 3"}},
 	} {
 		got := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, asking{
-			now: at(step.seconds), count: step.count, ready: step.ready, policy: &domain.AutoscalingPolicy{Min: 1, Max: 8},
+			now: at(step.seconds), count: step.count, ready: step.ready,
+			policy: &domain.AutoscalingPolicy{Min: 1, Max: 8},
 			metric: Measurement{Value: step.value, At: at(step.seconds)},
 		})
 		if diff := cmp.Diff(step.want, got, cmp.AllowUnexported(proposal{})); diff != "" {
@@ -401,8 +419,12 @@ func TestMarginalGainWaits(t *testing.T) {
 func TestMarginalGainStaged(t *testing.T) {
 	m := Memory{Gain: &Gain{Count: 8, Next: 3, Knee: 3, Known: []Progress{{2, 2}, {3, 3}, {4, 3}, {8, 3}}}}
 	for _, count := range []int{8, 6, 4, 3} {
-		in := asking{now: noon, count: count, ready: count, policy: &domain.AutoscalingPolicy{Min: 1, Max: 8}, metric: Measurement{Value: 3}}
-		if p := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, in); p.count != 3 || p.abstains != (count == 3) {
+		in := asking{
+			now: noon, count: count, ready: count, policy: &domain.AutoscalingPolicy{Min: 1, Max: 8},
+			metric: Measurement{Value: 3},
+		}
+		if p := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, in); p.count != 3 ||
+			p.abstains != (count == 3) {
 			t.Errorf("at %d members: %+v", count, p)
 		}
 	}
@@ -413,7 +435,8 @@ func TestMarginalGainStale(t *testing.T) {
 	var m Memory
 	for seconds := range 300 {
 		in := asking{
-			now: noon.Add(time.Duration(seconds) * time.Second), count: 2, ready: 2, policy: &domain.AutoscalingPolicy{Min: 1, Max: 8},
+			now: noon.Add(time.Duration(seconds) * time.Second), count: 2, ready: 2,
+			policy: &domain.AutoscalingPolicy{Min: 1, Max: 8},
 			metric: Measurement{Value: 3, At: noon.Add(-time.Second)},
 		}
 		if p := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, in); !p.abstains {

@@ -57,7 +57,8 @@ func (c Course) SVG(trace Trace, model Model) string {
 	if length > 0 {
 		title = "Load and members, " + fromTo(trace.Start, covered)
 	}
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="sans-serif" font-size="12" fill="none">`, pictureWidth, pictureHeight)
+	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="sans-serif" font-size="12" fill="none">`,
+		pictureWidth, pictureHeight)
 	p.add("<title>%s</title>", escapedXML(title))
 	for _, tick := range multiples(step, top) {
 		y := plotBottom - plotHeight*tick/top
@@ -74,7 +75,8 @@ func (c Course) SVG(trace Trace, model Model) string {
 	if length > 0 {
 		for _, tick := range timeTicks(trace.Start, covered) {
 			x := plotLeft + plotWidth*tick.at.Sub(trace.Start).Seconds()/covered.Seconds()
-			p.add(`<line x1="%s" x2="%[1]s" y1="%[2]s" y2="%[3]s" stroke="%[4]s"/>`, coordinate(x), coordinate(plotBottom), coordinate(plotBottom+5), textColour)
+			p.add(`<line x1="%s" x2="%[1]s" y1="%[2]s" y2="%[3]s" stroke="%[4]s"/>`, coordinate(x),
+				coordinate(plotBottom), coordinate(plotBottom+5), textColour)
 			p.text(x, plotBottom+20, "middle", tick.label)
 		}
 		p.text((plotLeft+plotRight)/2, plotBottom+44, "middle", fromTo(trace.Start, covered))
@@ -82,7 +84,8 @@ func (c Course) SVG(trace Trace, model Model) string {
 	for _, line := range lines {
 		p.line(line, length, top)
 		x := plotLeft + line.legend
-		p.add(`<line x1="%s" y1="20" x2="%s" y2="20" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`, coordinate(x), coordinate(x+24), line.colour, dashesOf(line.dashes))
+		p.add(`<line x1="%s" y1="20" x2="%s" y2="20" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`,
+			coordinate(x), coordinate(x+24), line.colour, dashesOf(line.dashes))
 		p.text(x+32, 24, "start", line.label)
 	}
 	p.add("</svg>")
@@ -95,7 +98,8 @@ type picture struct{ strings.Builder }
 func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
 func (p *picture) text(x, y float64, anchor, content string) {
-	p.add(`<text x="%s" y="%s" text-anchor="%s" fill="%s">%s</text>`, coordinate(x), coordinate(y), anchor, textColour, escapedXML(content))
+	p.add(`<text x="%s" y="%s" text-anchor="%s" fill="%s">%s</text>`, coordinate(x), coordinate(y), anchor, textColour,
+		escapedXML(content))
 }
 
 // line draws values, each of which holds until the next one.
@@ -116,7 +120,8 @@ func (p *picture) line(line pictureLine, length int, top float64) {
 		}
 	}
 	path.WriteString("H" + x(len(line.values)))
-	p.add(`<path class="%s" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.class, path.String(), line.colour, dashesOf(line.dashes))
+	p.add(`<path class="%s" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.class, path.String(),
+		line.colour, dashesOf(line.dashes))
 }
 
 // dashesOf returns the dash pattern, or "none".

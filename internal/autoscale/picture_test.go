@@ -68,25 +68,40 @@ func TestPicture(t *testing.T) {
 	}{
 		"nothing": {has: []string{"Load and members: no values", "Load"}},
 		"one point": {
-			Course{Counts: []int{2}, Ready: []int{1}}, Trace{Start: start, Step: time.Minute, Load: []float64{70}}, Model{Capacity: 50}, 3,
+			Course{Counts: []int{2}, Ready: []int{1}}, Trace{Start: start, Step: time.Minute, Load: []float64{70}},
+			Model{Capacity: 50}, 3,
 			[]string{"Load and members, 2026-03-01 08:00:00 to 2026-03-01 08:01:00 UTC", "08:00:30", "100", "2"},
 		},
 		"a day": {
-			Course{Counts: []int{2, 4}, Ready: []int{2, 2}}, Trace{Start: start, Step: 12 * time.Hour, Load: []float64{50_000, 120_000}}, Model{Capacity: 30_000}, 3,
+			Course{Counts: []int{2, 4}, Ready: []int{2, 2}},
+			Trace{Start: start, Step: 12 * time.Hour, Load: []float64{50_000, 120_000}}, Model{Capacity: 30_000}, 3,
 			[]string{"12:00", "2 Mar", "150k", "5", "Members ordered (right axis)"},
 		},
 		"a year": {
-			Course{Counts: members, Ready: members}, Trace{Start: start, Step: time.Minute, Load: year}, Model{Capacity: 100}, 3,
+			Course{Counts: members, Ready: members}, Trace{Start: start, Step: time.Minute, Load: year},
+			Model{Capacity: 100}, 3,
 			[]string{"May 2026", "Jan 2027"},
 		},
-		"a course shorter than its trace": {Course{Counts: []int{1}, Ready: []int{1}}, Trace{Step: time.Second, Load: []float64{1, 2, 3}}, Model{Capacity: 1}, 3, nil},
-		"no members":                      {Course{}, Trace{Start: start, Step: time.Minute, Load: []float64{1, 2}}, Model{Capacity: 1}, 1, nil},
-		"no capacity":                     {Course{Counts: []int{1}, Ready: []int{1}}, Trace{Start: start, Step: time.Minute, Load: []float64{0}}, Model{}, 3, nil},
+		"a course shorter than its trace": {
+			Course{Counts: []int{1}, Ready: []int{1}}, Trace{Step: time.Second, Load: []float64{1, 2, 3}},
+			Model{Capacity: 1}, 3, nil,
+		},
+		"no members": {
+			Course{}, Trace{Start: start, Step: time.Minute, Load: []float64{1, 2}}, Model{Capacity: 1}, 1, nil,
+		},
+		"no capacity": {
+			Course{Counts: []int{1}, Ready: []int{1}}, Trace{Start: start, Step: time.Minute, Load: []float64{0}},
+			Model{}, 3, nil,
+		},
 		"values beyond all measure": {
 			Course{Counts: []int{math.MaxInt, 1, 1}, Ready: []int{1, 1, 1}},
-			Trace{Start: start, Step: math.MaxInt64, Load: []float64{math.NaN(), math.Inf(1), -1}}, Model{Capacity: math.MaxFloat64}, 3, nil,
+			Trace{Start: start, Step: math.MaxInt64, Load: []float64{math.NaN(), math.Inf(1), -1}},
+			Model{Capacity: math.MaxFloat64}, 3, nil,
 		},
-		"hardly any values": {Course{Counts: []int{1}, Ready: []int{1}}, Trace{Start: start, Step: 1, Load: []float64{5e-324}}, Model{Capacity: 5e-324}, 3, nil},
+		"hardly any values": {
+			Course{Counts: []int{1}, Ready: []int{1}}, Trace{Start: start, Step: 1, Load: []float64{5e-324}},
+			Model{Capacity: 5e-324}, 3, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			svg := test.course.SVG(test.trace, test.model)
@@ -115,18 +130,21 @@ func TestPictureKeepsPeaks(t *testing.T) {
 	load := make([]float64, 525_600)
 	load[300_000], load[300_001] = 1000, 1
 	_, paths := readSVG(t, Course{}.SVG(Trace{Step: time.Minute, Load: load}, Model{Capacity: 1}))
-	if d := paths["load"]; !strings.HasPrefix(d, "M64 344H") || !strings.HasSuffix(d, "H904") || !strings.Contains(d, "V44H") {
+	if d := paths["load"]; !strings.HasPrefix(d, "M64 344H") || !strings.HasSuffix(d, "H904") ||
+		!strings.Contains(d, "V44H") {
 		t.Errorf("the line is %s", d)
 	}
 	kept := thinned(load, pointsALine)
 	if len(kept) > pointsALine || !slices.IsSorted(kept) || !slices.Contains(kept, 300_000) {
-		t.Errorf("%d points are kept, sorted %t, the peak %t", len(kept), slices.IsSorted(kept), slices.Contains(kept, 300_000))
+		t.Errorf("%d points are kept, sorted %t, the peak %t", len(kept), slices.IsSorted(kept),
+			slices.Contains(kept, 300_000))
 	}
 }
 
 func TestAxis(t *testing.T) {
 	for highest, want := range map[float64][2]float64{
-		0: {0.2, 1}, 1: {0.2, 1}, 4: {1, 4}, 7: {2, 8}, 99: {20, 100}, 100: {20, 100}, 101: {50, 150}, 0.03: {0.01, 0.03}, 260_000: {100_000, 300_000},
+		0: {0.2, 1}, 1: {0.2, 1}, 4: {1, 4}, 7: {2, 8}, 99: {20, 100}, 100: {20, 100}, 101: {50, 150},
+		0.03: {0.01, 0.03}, 260_000: {100_000, 300_000},
 	} {
 		step, top := axisTo(highest)
 		if math.Abs(step/want[0]-1) > 1e-9 || math.Abs(top/want[1]-1) > 1e-9 {

@@ -32,5 +32,8 @@ func queue(a domain.QueueAlgorithm, m *Memory, in asking) proposal {
 	if empty >= coolDown {
 		return proposal{why: say("the queue has been empty for ", rounded)}
 	}
-	return proposal{count: min(in.count, 1), why: say("the queue has been empty for ", rounded, ", and the last member stays for ", coolDown)}
+	return proposal{
+		count: min(in.count, 1),
+		why:   say("the queue has been empty for ", rounded, ", and the last member stays for ", coolDown),
+	}
 }

@@ -16,8 +16,10 @@ func TestRatio(t *testing.T) {
 	}{
 		"one for every four":       {8, 4, proposal{count: 2, why: "role worker has a count of 8: one for every 4"}},
 		"and one for what is left": {9, 4, proposal{count: 3, why: "role worker has a count of 9: one for every 4"}},
-		"two for each":             {3, 0.5, proposal{count: 6, why: "role worker has a count of 3: one for every 0.5"}},
-		"for every tenth of one":   {3, 0.1, proposal{count: 30, why: "role worker has a count of 3: one for every 0.1"}},
+		"two for each": {
+			3, 0.5, proposal{count: 6, why: "role worker has a count of 3: one for every 0.5"},
+		},
+		"for every tenth of one": {3, 0.1, proposal{count: 30, why: "role worker has a count of 3: one for every 0.1"}},
 		"13 cores, a replica for 2 of them (README of the cluster-proportional-autoscaler)": {
 			13, 2, proposal{count: 7, why: "role worker has a count of 13: one for every 2"},
 		},
@@ -25,7 +27,8 @@ func TestRatio(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := asking{count: 5, roles: map[string]int{"worker": test.workers}}
-			if diff := cmp.Diff(test.want, ratio(domain.RatioAlgorithm{Role: "worker", Per: test.per}, in), cmp.AllowUnexported(proposal{})); diff != "" {
+			if diff := cmp.Diff(test.want, ratio(domain.RatioAlgorithm{Role: "worker", Per: test.per}, in),
+				cmp.AllowUnexported(proposal{})); diff != "" {
 				t.Errorf("proposal (-want +got):\n%s", diff)
 			}
 		})

@@ -16,7 +16,9 @@ func FuzzRemembered(f *testing.F) {
 	season.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute), Season: new(domain.Duration(24 * time.Hour))}
 	policy.Metrics["season"] = season
 	policy.Guards.MemberHoursPerDay = 1000
-	policy.Vertical = &domain.VerticalScaling{CPUs: &domain.AmountBounds{Min: 0.5, Max: 8}, MemoryMiB: &domain.AmountBounds{Min: 100, Max: 10_000}}
+	policy.Vertical = &domain.VerticalScaling{
+		CPUs: &domain.AmountBounds{Min: 0.5, Max: 8}, MemoryMiB: &domain.AmountBounds{Min: 100, Max: 10_000},
+	}
 	policy.ScaleIn.Cooldown, policy.ScaleOut.Stabilisation = seconds(30), seconds(10)
 	scaler := scalerOf(f, policy)
 
@@ -30,8 +32,10 @@ func FuzzRemembered(f *testing.F) {
 		`{"metrics":{"gain":{"gain":{"count":4,"next":4,"since":"2026-03-02T11:59:20Z","sum":1.7e308,"samples":1}}}}`,
 		`{"metrics":{"risk":{"risk":{"capacity":100}},"risky":{"risk":{"capacity":20,"at":"2026-03-02T11:59:00Z","price":1e308,"forecasts":[{},{},{},{},{}],"best":9}}}}`,
 		riskRemembered(f, func(*Risk) {}),
-		riskRemembered(f, func(r *Risk) { r.At, r.Step, r.Price, r.Total = noon.Add(-10*time.Second), 1e10, mostPrice, 1 }),
-		riskRemembered(f, func(r *Risk) { r.Made = []At[[]float64]{{noon.Add(-time.Hour), make([]float64, riskForecasts)}, {}} }),
+		riskRemembered(f,
+			func(r *Risk) { r.At, r.Step, r.Price, r.Total = noon.Add(-10*time.Second), 1e10, mostPrice, 1 }),
+		riskRemembered(f,
+			func(r *Risk) { r.Made = []At[[]float64]{{noon.Add(-time.Hour), make([]float64, riskForecasts)}, {}} }),
 		`{"vertical":{"at":"2026-03-02T11:59:00Z","measured":60000000000,"cpus":{"first":190,"weights":[1,2,3e38]},"memory_mib":{"first":-1,"weights":[1]},"peak":{"at":"2026-03-01T11:00:00Z","value":3000}}}`,
 		`{"vertical":{"at":"2026-03-02T11:59:00Z","measured":-1,"cpus":{"first":199,"weights":[1]},"peak":{"at":"2026-03-01T11:00:00Z","value":-1},"killed":"9999-12-31T23:59:59Z"}}`,
 		`{"vertical":{"at":"2026-03-09T12:00:00Z","measured":9223372036854775807,"cpus":{"weights":[1e-40,1,1e15]},"peak":{"at":"2026-03-09T12:00:00Z","value":1e308}}}`,
@@ -50,7 +54,9 @@ func FuzzRemembered(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(`{"metrics":{"season":{"forecast":{"at":"2026-03-02T11:59:55Z","step":5,"season":{"length":"24h","profile":`+string(parts)+`,"count":1,"part":`+part+`}}}}}`, 75.0, int64(0), 4, 4)
+		f.Add(`{"metrics":{"season":{"forecast":{"at":"2026-03-02T11:59:55Z","step":5,"season":{"length":"24h","profile":`+string(
+			parts,
+		)+`,"count":1,"part":`+part+`}}}}}`, 75.0, int64(0), 4, 4)
 	}
 	f.Fuzz(func(t *testing.T, stored string, value float64, after int64, count, ready int) {
 		var state State
@@ -63,7 +69,10 @@ func FuzzRemembered(f *testing.F) {
 		now := noon.Add(time.Duration(after % int64(24*365*time.Hour)))
 		for range 3 {
 			used := Measurement{At: now, Members: map[string]float64{"a": value, "b": value / 2}}
-			seen := Seen{Now: now, Count: count, Ready: ready, Metrics: map[string]Measurement{}, Used: Used{CPUs: used, MemoryMiB: used, Killed: &At[float64]{now, value}}}
+			seen := Seen{
+				Now: now, Count: count, Ready: ready, Metrics: map[string]Measurement{},
+				Used: Used{CPUs: used, MemoryMiB: used, Killed: &At[float64]{now, value}},
+			}
 			for name := range policy.Metrics {
 				seen.Metrics[name] = Measurement{Value: value, At: now}
 			}
@@ -72,8 +81,11 @@ func FuzzRemembered(f *testing.F) {
 				t.Fatalf("%d → %d is beyond %d and %d: %s", d.From, d.To, policy.Min, policy.Max, d.Why())
 			}
 			for _, r := range d.Recommended {
-				bounds := map[string]*domain.AmountBounds{ResourceCPUs: policy.Vertical.CPUs, ResourceMemoryMiB: policy.Vertical.MemoryMiB}[r.Resource]
-				if r.Target != nil && !(*r.Target >= bounds.Min && *r.Lower <= *r.Target && *r.Target <= *r.Upper && *r.Upper <= bounds.Max) {
+				bounds := map[string]*domain.AmountBounds{
+					ResourceCPUs: policy.Vertical.CPUs, ResourceMemoryMiB: policy.Vertical.MemoryMiB,
+				}[r.Resource]
+				if r.Target != nil && !(*r.Target >= bounds.Min && *r.Lower <= *r.Target && *r.Target <= *r.Upper &&
+					*r.Upper <= bounds.Max) {
 					t.Fatalf("%s: %v of %v to %v is recommended: %s", r.Resource, *r.Target, *r.Lower, *r.Upper, r.Why)
 				}
 			}

@@ -64,7 +64,8 @@ func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
 	if count < in.count {
 		count = max(count, min(in.count, wholeMembers(load)))
 	}
-	stays := count != in.count && in.count >= needed && forecast.cost(in.count, price)-forecast.cost(count, price) < riskTolerance(in, count)
+	stays := count != in.count && in.count >= needed &&
+		forecast.cost(in.count, price)-forecast.cost(count, price) < riskTolerance(in, count)
 	if stays {
 		count = in.count
 	}
@@ -296,12 +297,14 @@ func (r *Risk) why(a domain.RiskAlgorithm, lead time.Duration, load float64, cou
 	if r.Total > 0 {
 		so = say("; too few for ", 100*r.Short/r.Total, " % of the time so far (", a.Percent, " % allowed)")
 	}
-	return say("the load of ", load, plural(wholeMembers(load)), ", ", level, " expected in ", lead, " by ", riskNames[r.Best],
+	return say("the load of ", load, plural(wholeMembers(load)), ", ", level, " expected in ", lead, " by ",
+		riskNames[r.Best],
 		", with a margin of ", max(float64(count)-level, 0), enough, count, so)
 }
 
 var riskNames = [...]string{
-	riskNewest: "the newest value", riskSmooth: "the mean", riskSmoother: "the longer mean", riskHourly: "the hour", riskDaily: "the day",
+	riskNewest: "the newest value", riskSmooth: "the mean", riskSmoother: "the longer mean", riskHourly: "the hour",
+	riskDaily: "the day",
 }
 
 // UnmarshalJSON reads stored state. Impossible values are dropped, as they would keep the policy from deciding, or from
@@ -321,10 +324,13 @@ func (r *Risk) UnmarshalJSON(text []byte) error {
 func (r *Risk) sound() bool {
 	within := func(value, least, most float64) bool { return value >= least && value <= most }
 	return r.Capacity > 0 && within(r.Step, 0, mostStep) && within(r.Price, leastPrice, mostPrice) &&
-		within(r.Short, 0, mostStep) && within(r.Total, 0, mostStep) && r.Short <= r.Total && len(r.Forecasts) == riskForecasts &&
-		r.Best >= 0 && r.Best < riskForecasts && len(r.Made) <= 2*madeALead+1 && r.Hour.sound(time.Hour) && r.Day.sound(24*time.Hour) &&
+		within(r.Short, 0, mostStep) && within(r.Total, 0, mostStep) && r.Short <= r.Total &&
+		len(r.Forecasts) == riskForecasts &&
+		r.Best >= 0 && r.Best < riskForecasts && len(r.Made) <= 2*madeALead+1 && r.Hour.sound(time.Hour) &&
+		r.Day.sound(24*time.Hour) &&
 		!slices.ContainsFunc(r.Forecasts, func(f riskForecast) bool { return !f.sound() }) &&
 		!slices.ContainsFunc(r.Made, func(made At[[]float64]) bool {
-			return len(made.Value) != riskForecasts || slices.ContainsFunc(made.Value, func(level float64) bool { return !within(level, 0, mostLoad) })
+			return len(made.Value) != riskForecasts ||
+				slices.ContainsFunc(made.Value, func(level float64) bool { return !within(level, 0, mostLoad) })
 		})
 }

@@ -17,7 +17,8 @@ func BenchmarkRisk(b *testing.B) {
 	policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(1)})
 	policy.Max, policy.Interval = 100, new(domain.Duration(time.Minute))
 	for b.Loop() {
-		_, err := Backtest(policy, levels(load...), Model{Capacity: 20, Startup: time.Minute, Signals: map[string]Signal{"load": SignalLoad}})
+		_, err := Backtest(policy, levels(load...),
+			Model{Capacity: 20, Startup: time.Minute, Signals: map[string]Signal{"load": SignalLoad}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -26,5 +27,7 @@ func BenchmarkRisk(b *testing.B) {
 
 // riskOf allows too few members for this percentage of the time, for a load of which a member carries 20.
 func riskOf(percent float64) domain.ScalingMetric {
-	return domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent, Capacity: 20, Per: domain.TargetTotal}}}
+	return domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Risk: &domain.RiskAlgorithm{Percent: percent, Capacity: 20, Per: domain.TargetTotal},
+	}}
 }

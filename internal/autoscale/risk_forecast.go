@@ -66,7 +66,9 @@ func riskBin(scaled float64) int {
 
 func newRiskForecast(load float64) riskForecast {
 	usual := max(firstErrors*load, leastError)
-	f := riskForecast{Level: load, Scale: usual / riskScale(load), Usual: usual, Bins: make([]float32, len(riskEdges)+1)}
+	f := riskForecast{
+		Level: load, Scale: usual / riskScale(load), Usual: usual, Bins: make([]float32, len(riskEdges)+1),
+	}
 	above := 1.0
 	for i := range f.Bins {
 		next := 0.0
@@ -176,7 +178,8 @@ func (f *riskForecast) cheapest(price float64) int {
 
 func (f riskForecast) sound() bool {
 	within := func(value, most float64) bool { return value >= 0 && value <= most }
-	return within(f.Level, mostLoad) && within(f.Scale, largest) && within(f.ScaleWeight, 1) && within(f.Usual, largest) &&
+	return within(f.Level, mostLoad) && within(f.Scale, largest) && within(f.ScaleWeight, 1) &&
+		within(f.Usual, largest) &&
 		within(f.Loss, largest) && within(f.LossWeight, 1) && len(f.Bins) == len(riskEdges)+1 &&
 		!slices.ContainsFunc(f.Bins, func(share float32) bool { return !within(float64(share), 2) })
 }

@@ -73,6 +73,7 @@ func (s *riskSeason) take(at time.Time, seconds, constant, load float64) {
 func (s *riskSeason) at(at time.Time) float64 { return s.Level * float64(*s.factor(at)) }
 
 func (s *riskSeason) sound(length time.Duration) bool {
-	return s.Mean >= 0 && s.Mean <= mostLoad && s.Level >= 0 && s.Level <= mostLoad && len(s.Profile) == partsOf(length) &&
+	return s.Mean >= 0 && s.Mean <= mostLoad && s.Level >= 0 && s.Level <= mostLoad &&
+		len(s.Profile) == partsOf(length) &&
 		!slices.ContainsFunc(s.Profile, func(factor float32) bool { return !(factor >= 0.01 && factor <= mostFactor) })
 }

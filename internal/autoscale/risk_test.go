@@ -15,10 +15,14 @@ import (
 
 // noisyWeek returns loads of a week of minutes, for 4 to 40 members that carry 20 each.
 func noisyWeek() map[string]Trace {
-	shape := Shape{Start: noon.Truncate(24 * time.Hour), Step: time.Minute, Length: 7 * 24 * time.Hour, Base: 80, Peak: 800, Noise: 0.05, Seed: 1}
+	shape := Shape{
+		Start: noon.Truncate(24 * time.Hour), Step: time.Minute, Length: 7 * 24 * time.Hour, Base: 80, Peak: 800,
+		Noise: 0.05, Seed: 1,
+	}
 	return map[string]Trace{
-		"diurnal": Diurnal(shape), "bursty": Bursty(shape, 2*time.Hour, 20*time.Minute), "steps": StepLoad(shape, 6*time.Hour),
-		"lost": Diurnal(shape).Losing(0.2, 1), "blind": Diurnal(shape).Blind(shape.Start.Add(60*time.Hour), time.Hour),
+		"diurnal": Diurnal(shape), "bursty": Bursty(shape, 2*time.Hour, 20*time.Minute),
+		"steps": StepLoad(shape, 6*time.Hour),
+		"lost":  Diurnal(shape).Losing(0.2, 1), "blind": Diurnal(shape).Blind(shape.Start.Add(60*time.Hour), time.Hour),
 	}
 }
 
@@ -31,7 +35,8 @@ func courseOf(t *testing.T, percent float64, trace Trace, signal Signal) Course 
 	}
 	policy := policyOf(map[string]domain.ScalingMetric{"load": metric})
 	policy.Max, policy.Interval = 200, new(domain.Duration(time.Minute))
-	course, err := Backtest(policy, trace, Model{Capacity: 20, Startup: time.Minute, Signals: map[string]Signal{"load": signal}})
+	course, err := Backtest(policy, trace,
+		Model{Capacity: 20, Startup: time.Minute, Signals: map[string]Signal{"load": signal}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +49,9 @@ func TestRiskKeepsItsPromise(t *testing.T) {
 	for name, trace := range noisyWeek() {
 		for _, percent := range []float64{1, 2, 5} {
 			if name == "bursty" && percent < 2 {
-				continue // 84 unpredictable bursts, each short for at least a minute until members are there, are 0.8 % of a week
+				// 84 unpredictable bursts, each short for at least a minute until members are there, are 0.8 % of a
+				// week
+				continue
 			}
 			t.Run(fmt.Sprintf("%s at %g %%", name, percent), func(t *testing.T) {
 				course := courseOf(t, percent, trace, SignalLoad)
@@ -75,8 +82,11 @@ func TestRiskByUtilisation(t *testing.T) {
 	if got := 100 * course.Under.Hours() / (7 * 24); got > 2.5 {
 		t.Errorf("too few for %.2f %% of the time, of 2 %%", got)
 	}
-	policy := policyOf(map[string]domain.ScalingMetric{"load": {Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}}})
-	d := scalerOf(t, policy).Decide(&State{}, Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"load": {Value: 100, At: noon}}})
+	policy := policyOf(map[string]domain.ScalingMetric{
+		"load": {Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}},
+	})
+	d := scalerOf(t, policy).Decide(&State{},
+		Seen{Now: noon, Count: 4, Ready: 4, Metrics: map[string]Measurement{"load": {Value: 100, At: noon}}})
 	if d.To < 6 {
 		t.Errorf("four members at their limit: → %d, %q", d.To, d.Why())
 	}
@@ -93,11 +103,15 @@ func TestRiskSays(t *testing.T) {
 		from, most int
 		says       []string
 	}{
-		"first": {metric, 100, 5, 6, 20, []string{"load: the load of 5 members, 5 expected in 1m0s by the newest value, with a margin of "}},
-		"none":  {metric, 0, 1, 1, 1, []string{"the load of 0 members"}},
-		"near":  {metric, 100, 12, 12, 12, []string{"which is not worth a change from 12"}},
+		"first": {
+			metric, 100, 5, 6, 20,
+			[]string{"load: the load of 5 members, 5 expected in 1m0s by the newest value, with a margin of "},
+		},
+		"none": {metric, 0, 1, 1, 1, []string{"the load of 0 members"}},
+		"near": {metric, 100, 12, 12, 12, []string{"which is not worth a change from 12"}},
 		"no members to measure": {
-			domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}}, 50, 0, 1, 1, nil,
+			domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}}, 50, 0, 1,
+			1, nil,
 		},
 		"no number": {metric, math.NaN(), 5, 5, 5, []string{"not a number"}},
 	} {
@@ -105,7 +119,8 @@ func TestRiskSays(t *testing.T) {
 			policy := policy
 			policy.Metrics = map[string]domain.ScalingMetric{"load": test.metric}
 			d := scalerOf(t, policy).Decide(&State{}, Seen{
-				Now: noon, Count: test.count, Ready: test.count, Metrics: map[string]Measurement{"load": {Value: test.value, At: noon}},
+				Now: noon, Count: test.count, Ready: test.count,
+				Metrics: map[string]Measurement{"load": {Value: test.value, At: noon}},
 			})
 			if d.To < test.from || d.To > test.most {
 				t.Errorf("%d → %d, want %d to %d: %s", d.From, d.To, test.from, test.most, d.Why())
@@ -145,7 +160,8 @@ func TestRiskOfALoadAfterNone(t *testing.T) {
 			}
 			policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(5)})
 			policy.Max, policy.Interval = 200, new(domain.Duration(5*time.Second))
-			course, err := Backtest(policy, trace, Model{Capacity: 20, Startup: 5 * time.Second, Signals: map[string]Signal{"load": SignalLoad}})
+			course, err := Backtest(policy, trace,
+				Model{Capacity: 20, Startup: 5 * time.Second, Signals: map[string]Signal{"load": SignalLoad}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +183,8 @@ func TestRiskSaysHowItWent(t *testing.T) {
 			load = 100
 		}
 		now := noon.Add(time.Duration(i) * time.Minute)
-		d = scaler.Decide(&state, Seen{Now: now, Count: 3, Ready: 3, Metrics: map[string]Measurement{"load": {Value: load, At: now}}})
+		d = scaler.Decide(&state,
+			Seen{Now: now, Count: 3, Ready: 3, Metrics: map[string]Measurement{"load": {Value: load, At: now}}})
 	}
 	if says := "; too few for 5"; !strings.Contains(d.Why(), says) || !strings.Contains(d.Why(), "(1 % allowed)") {
 		t.Errorf("it says %q, want %q", d.Why(), says)
@@ -200,7 +217,10 @@ func TestRiskRemembers(t *testing.T) {
 	const most = 6000 // bytes
 	for i := range 3000 {
 		now := noon.Add(time.Duration(i) * 5 * time.Second)
-		seen := Seen{Now: now, Count: count, Ready: count, Metrics: map[string]Measurement{"load": {Value: 100 + 90*math.Sin(float64(i)/50), At: now}}}
+		seen := Seen{
+			Now: now, Count: count, Ready: count,
+			Metrics: map[string]Measurement{"load": {Value: 100 + 90*math.Sin(float64(i)/50), At: now}},
+		}
 		d := scaler.Decide(&state, seen)
 		if i%100 == 99 {
 			stored, err := json.Marshal(state)
@@ -227,7 +247,10 @@ func TestRiskRemembers(t *testing.T) {
 // TestRiskOfAnotherCapacity checks that everything is learned again for another capacity, as the state is in members.
 func TestRiskOfAnotherCapacity(t *testing.T) {
 	var m Memory
-	in := asking{now: noon, count: 5, ready: 5, metric: Measurement{Value: 100, At: noon}, policy: &domain.AutoscalingPolicy{Max: 100}}
+	in := asking{
+		now: noon, count: 5, ready: 5, metric: Measurement{Value: 100, At: noon},
+		policy: &domain.AutoscalingPolicy{Max: 100},
+	}
 	algorithm := *riskOf(1).Algorithm.Risk
 	risk(algorithm, &m, in)
 	first := m.Risk

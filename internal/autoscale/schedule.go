@@ -141,7 +141,8 @@ func parseSchedule(s domain.ScalingSchedule) (parsedSchedule, error) {
 
 // parseCron parses a cron expression, for clocks that are treated as UTC.
 func parseCron(text string) (cron.Schedule, error) {
-	const allowed = "use five fields: minute, hour, day of the month, month and day of the week, such as \"30 6 * * MON-FRI\""
+	const allowed = "use five fields: minute, hour, day of the month, month and day of the week, such as \"30 6 * " +
+		"* MON-FRI\""
 	// The library accepts a time zone before the fields, and panics on one without fields.
 	if strings.HasPrefix(strings.TrimSpace(text), "TZ=") || strings.HasPrefix(strings.TrimSpace(text), "CRON_TZ=") {
 		return nil, fmt.Errorf("%q contains a time zone, which belongs in time_zone; %s", text, allowed)
@@ -165,11 +166,14 @@ func parseCron(text string) (cron.Schedule, error) {
 // release that built this.
 func timeZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, errors.New("\"Local\" may differ between hosts; use a name from the IANA database, such as \"Europe/Warsaw\"")
+		return nil, errors.New(
+			"\"Local\" may differ between hosts; use a name from the IANA database, such as \"Europe/Warsaw\"",
+		)
 	}
 	zone, err := time.LoadLocation(name)
 	if err == nil {
 		return zone, nil
 	}
-	return nil, fmt.Errorf("unknown time zone %q; use UTC or a name from the IANA database, such as \"Europe/Warsaw\"", name)
+	return nil, fmt.Errorf("unknown time zone %q; use UTC or a name from the IANA database, such as \"Europe/Warsaw\"",
+		name)
 }

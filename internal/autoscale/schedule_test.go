@@ -38,30 +38,42 @@ func TestScheduled(t *testing.T) {
 	}{
 		"from 6 to 20 in Asia/Kolkata (documentation of KEDA's cron scaler)": {
 			schedule("0 6 * * *", "0 20 * * *", "Asia/Kolkata"),
-			[]string{"2026-03-02T06:00:00+05:30", "2026-03-02T19:59:59+05:30"}, []string{"2026-03-02T05:59:59+05:30", "2026-03-02T20:00:00+05:30"},
+			[]string{"2026-03-02T06:00:00+05:30", "2026-03-02T19:59:59+05:30"},
+			[]string{"2026-03-02T05:59:59+05:30", "2026-03-02T20:00:00+05:30"},
 		},
-		"by day":   {day, []string{"2026-03-02T08:00:00Z", "2026-03-02T19:59:59Z"}, []string{"2026-03-02T07:59:59Z", "2026-03-02T20:00:00Z"}},
-		"by night": {night, []string{"2026-03-02T22:00:00Z", "2026-03-03T00:00:00Z", "2026-03-03T05:59:59Z"}, []string{"2026-03-02T21:59:59Z", "2026-03-03T06:00:00Z"}},
+		"by day": {
+			day, []string{"2026-03-02T08:00:00Z", "2026-03-02T19:59:59Z"},
+			[]string{"2026-03-02T07:59:59Z", "2026-03-02T20:00:00Z"},
+		},
+		"by night": {
+			night, []string{"2026-03-02T22:00:00Z", "2026-03-03T00:00:00Z", "2026-03-03T05:59:59Z"},
+			[]string{"2026-03-02T21:59:59Z", "2026-03-03T06:00:00Z"},
+		},
 		"over the end of a year": {
 			night, []string{"2026-12-31T23:59:59Z", "2027-01-01T05:59:59Z"}, []string{"2027-01-01T06:00:00Z"},
 		},
 		"on working days": {
 			schedule("0 8 * * MON-FRI", "0 18 * * MON-FRI", ""),
-			[]string{"2026-03-02T12:00:00Z", "2026-03-06T12:00:00Z"}, []string{"2026-03-07T12:00:00Z", "2026-03-08T12:00:00Z", "2026-03-06T18:00:00Z"},
+			[]string{"2026-03-02T12:00:00Z", "2026-03-06T12:00:00Z"},
+			[]string{"2026-03-07T12:00:00Z", "2026-03-08T12:00:00Z", "2026-03-06T18:00:00Z"},
 		},
 		"at the end of months": {
 			schedule("0 0 28 * *", "0 0 1 * *", ""),
-			[]string{"2026-02-28T12:00:00Z", "2026-04-30T23:59:59Z", "2028-02-29T12:00:00Z"}, []string{"2026-03-01T00:00:00Z", "2026-05-27T23:59:59Z"},
+			[]string{"2026-02-28T12:00:00Z", "2026-04-30T23:59:59Z", "2028-02-29T12:00:00Z"},
+			[]string{"2026-03-01T00:00:00Z", "2026-05-27T23:59:59Z"},
 		},
 		"on the 31st, which few months have": {
-			schedule("0 0 31 * *", "0 12 31 * *", ""), []string{"2026-03-31T11:59:59Z"}, []string{"2026-04-30T06:00:00Z", "2026-03-31T12:00:00Z"},
+			schedule("0 0 31 * *", "0 12 31 * *", ""), []string{"2026-03-31T11:59:59Z"},
+			[]string{"2026-04-30T06:00:00Z", "2026-03-31T12:00:00Z"},
 		},
 		"in leap years": {
-			schedule("0 0 29 2 *", "0 0 1 3 *", ""), []string{"2028-02-29T00:00:00Z"}, []string{"2026-02-28T12:00:00Z", "2026-03-01T00:00:00Z"},
+			schedule("0 0 29 2 *", "0 0 1 3 *", ""), []string{"2028-02-29T00:00:00Z"},
+			[]string{"2026-02-28T12:00:00Z", "2026-03-01T00:00:00Z"},
 		},
 		"in another zone": {
 			schedule("0 8 * * *", "0 20 * * *", zone),
-			[]string{"2026-03-02T07:00:00Z", "2026-07-02T06:00:00Z", "2026-07-02T19:59:59+02:00"}, []string{"2026-03-02T06:59:59Z", "2026-07-02T18:00:00Z"},
+			[]string{"2026-03-02T07:00:00Z", "2026-07-02T06:00:00Z", "2026-07-02T19:59:59+02:00"},
+			[]string{"2026-03-02T06:59:59Z", "2026-07-02T18:00:00Z"},
 		},
 		"a start that the clock skips": {
 			skippedStart,
@@ -84,13 +96,16 @@ func TestScheduled(t *testing.T) {
 			[]string{"2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T01:29:00Z", "2026-10-25T20:59:59Z"},
 		},
 		"two starts before an end": {
-			schedule("0 8,9 * * *", "0 20 * * *", ""), []string{"2026-03-02T08:30:00Z", "2026-03-02T09:00:00Z"}, []string{"2026-03-02T20:30:00Z"},
+			schedule("0 8,9 * * *", "0 20 * * *", ""), []string{"2026-03-02T08:30:00Z", "2026-03-02T09:00:00Z"},
+			[]string{"2026-03-02T20:30:00Z"},
 		},
 		"ends without a start": {
-			schedule("0 8 * * MON", "0 20 * * *", ""), []string{"2026-03-02T19:00:00Z"}, []string{"2026-03-02T20:00:00Z", "2026-03-03T12:00:00Z", "2026-03-09T07:59:00Z"},
+			schedule("0 8 * * MON", "0 20 * * *", ""), []string{"2026-03-02T19:00:00Z"},
+			[]string{"2026-03-02T20:00:00Z", "2026-03-03T12:00:00Z", "2026-03-09T07:59:00Z"},
 		},
 		"a start and an end at once": {
-			schedule("0 8 * * *", "0 8,20 * * *", ""), []string{"2026-03-02T08:00:00Z", "2026-03-02T19:59:00Z"}, []string{"2026-03-02T07:00:00Z", "2026-03-02T20:00:00Z"},
+			schedule("0 8 * * *", "0 8,20 * * *", ""), []string{"2026-03-02T08:00:00Z", "2026-03-02T19:59:00Z"},
+			[]string{"2026-03-02T07:00:00Z", "2026-03-02T20:00:00Z"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,22 +129,34 @@ func TestScheduleFaults(t *testing.T) {
 		schedule domain.ScalingSchedule
 		want     string
 	}{
-		"no start":        {domain.ScalingSchedule{End: "0 6 * * *"}, `start: "" is not a cron expression`},
-		"six fields":      {domain.ScalingSchedule{Start: "0 0 6 * * *", End: "0 6 * * *"}, "use five fields"},
-		"out of range":    {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 24 * * *"}, `end: "0 24 * * *" is not a cron expression`},
-		"a name":          {domain.ScalingSchedule{Start: "@daily", End: "0 6 * * *"}, "use five fields"},
-		"a zone in it":    {domain.ScalingSchedule{Start: "TZ=UTC 0 6 * * *", End: "0 7 * * *"}, "belongs in time_zone"},
-		"only a zone":     {domain.ScalingSchedule{Start: " CRON_TZ=UTC", End: "0 7 * * *"}, "belongs in time_zone"},
-		"no such date":    {domain.ScalingSchedule{Start: "0 6 30 2 *", End: "0 7 * * *"}, "never matches"},
-		"no such zone":    {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Europe/Warschau"}, `"Europe/Warschau"`},
-		"the host's zone": {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Local"}, "may differ between hosts"},
-		"a path":          {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "../etc/passwd"}, `"../etc/passwd"`},
+		"no start":   {domain.ScalingSchedule{End: "0 6 * * *"}, `start: "" is not a cron expression`},
+		"six fields": {domain.ScalingSchedule{Start: "0 0 6 * * *", End: "0 6 * * *"}, "use five fields"},
+		"out of range": {
+			domain.ScalingSchedule{Start: "0 6 * * *", End: "0 24 * * *"}, `end: "0 24 * * *" is not a cron expression`,
+		},
+		"a name": {domain.ScalingSchedule{Start: "@daily", End: "0 6 * * *"}, "use five fields"},
+		"a zone in it": {
+			domain.ScalingSchedule{Start: "TZ=UTC 0 6 * * *", End: "0 7 * * *"}, "belongs in time_zone",
+		},
+		"only a zone":  {domain.ScalingSchedule{Start: " CRON_TZ=UTC", End: "0 7 * * *"}, "belongs in time_zone"},
+		"no such date": {domain.ScalingSchedule{Start: "0 6 30 2 *", End: "0 7 * * *"}, "never matches"},
+		"no such zone": {
+			domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Europe/Warschau"},
+			`"Europe/Warschau"`,
+		},
+		"the host's zone": {
+			domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Local"}, "may differ between hosts",
+		},
+		"a path": {
+			domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "../etc/passwd"}, `"../etc/passwd"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := scheduled(test.schedule, midnight); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want one with %q", err, test.want)
 			}
-			if _, err := newTimetable(map[string]domain.ScalingSchedule{"night": test.schedule}); err == nil || !strings.HasPrefix(err.Error(), `schedule "night": `) {
+			if _, err := newTimetable(map[string]domain.ScalingSchedule{"night": test.schedule}); err == nil ||
+				!strings.HasPrefix(err.Error(), `schedule "night": `) {
 				t.Errorf("the timetable's error is %v", err)
 			}
 		})
@@ -178,13 +205,16 @@ func TestTimetable(t *testing.T) {
 		}
 	}
 	for _, from := range []time.Time{
-		time.Date(2026, 3, 27, 12, 0, 0, 0, zone), time.Date(2026, 10, 24, 12, 0, 0, 0, zone), time.Date(2026, 10, 31, 12, 0, 0, 0, zone), midnight,
+		time.Date(2026, 3, 27, 12, 0, 0, 0, zone), time.Date(2026, 10, 24, 12, 0, 0, 0, zone),
+		time.Date(2026, 10, 31, 12, 0, 0, 0, zone), midnight,
 	} {
 		for now := from; now.Before(from.Add(3 * 24 * time.Hour)); now = now.Add(5*time.Minute + 7*time.Second) {
 			check(now)
 		}
 	}
-	want := []Asked{{Name: "late", Value: math.NaN(), Count: 2, Known: true, Why: "2 until 2026-03-04 02:30 Europe/Warsaw"}}
+	want := []Asked{
+		{Name: "late", Value: math.NaN(), Count: 2, Known: true, Why: "2 until 2026-03-04 02:30 Europe/Warsaw"},
+	}
 	got := timetable.proposals(time.Date(2026, 3, 3, 23, 15, 0, 0, zone))
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("proposals (-want +got):\n%s", diff)

@@ -57,7 +57,10 @@ func newSimulation(policy domain.AutoscalingPolicy, trace Trace, model Model) (*
 	if err != nil {
 		return nil, err
 	}
-	return &simulation{scaler: scaler, trace: trace, model: model, metrics: make(map[string]Measurement, len(policy.Metrics)), lasting: lasts(policy, model)}, nil
+	return &simulation{
+		scaler: scaler, trace: trace, model: model, metrics: make(map[string]Measurement, len(policy.Metrics)),
+		lasting: lasts(policy, model),
+	}, nil
 }
 
 func (s *simulation) run() Course {
@@ -123,7 +126,8 @@ func newest(steps []Step) []Step {
 // nothing, nothing held it back, no change is in progress, and no metric has changed its memory or depends on time.
 func (s *simulation) settled(i int) bool {
 	d, lost := &s.decision, i < len(s.trace.Lost) && s.trace.Lost[i]
-	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 || s.trace.Start.Add(s.at).Before(s.moved) {
+	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 ||
+		s.trace.Start.Add(s.at).Before(s.moved) {
 		return false
 	}
 	for j, name := range s.scaler.metrics {

@@ -31,7 +31,8 @@ func target(a domain.TargetAlgorithm, in asking) proposal {
 	case a.Per == domain.TargetTotal:
 		// Without members, the ratio is infinite or NaN, which is never within the tolerance.
 		if tolerance, ok := tolerated(in.policy, value/(a.Value*float64(in.count))); ok {
-			return proposal{count: in.count, why: say(value, " for ", in.count, plural(in.count), " is within the tolerance of ", 100*tolerance, " % of ", a.Value, " each")}
+			return proposal{count: in.count, why: say(value, " for ", in.count, plural(in.count),
+				" is within the tolerance of ", 100*tolerance, " % of ", a.Value, " each")}
 		}
 		count := wholeMembers(value / a.Value)
 		return proposal{count: count, why: say(value, " at ", a.Value, " each: ", count, plural(count))}
@@ -55,9 +56,13 @@ func targetOfMean(a domain.TargetAlgorithm, in asking, mean float64, ready int) 
 	case in.quiet:
 		return proposal{count: count}
 	case tolerated:
-		return proposal{count: count, why: say(mean, " of ", a.Value, " is within the tolerance of ", 100*tolerance, " %")}
+		return proposal{
+			count: count, why: say(mean, " of ", a.Value, " is within the tolerance of ", 100*tolerance, " %"),
+		}
 	}
-	return proposal{count: count, why: say(mean, " of ", a.Value, ": ", ready, " ready", plural(ready), " × ", ratio, " = ", count)}
+	return proposal{
+		count: count, why: say(mean, " of ", a.Value, ": ", ready, " ready", plural(ready), " × ", ratio, " = ", count),
+	}
 }
 
 // targetOfMembers asks for the count by the values of single members, like upstream's calcPlainMetricReplicas.
@@ -116,13 +121,22 @@ func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 	again := damped / a.Value
 	const others = " with members that are not ready or have no value"
 	if tolerance, ok := tolerated(in.policy, again); ok {
-		return proposal{count: in.count, why: say(mean, " of ", a.Value, ", ", damped, others+", is within the tolerance of ", 100*tolerance, " %")}
+		return proposal{
+			count: in.count,
+			why: say(mean, " of ", a.Value, ", ", damped, others+", is within the tolerance of ", 100*tolerance,
+				" %"),
+		}
 	}
 	count := wholeMembers(again * float64(considered))
 	if (ratio < 1) != (again < 1) || again < 1 && count > in.count || again > 1 && count < in.count {
-		return proposal{count: in.count, why: say(mean, " of ", a.Value, ", but ", damped, others+": ", in.count, " as before")}
+		return proposal{
+			count: in.count, why: say(mean, " of ", a.Value, ", but ", damped, others+": ", in.count, " as before"),
+		}
 	}
-	return proposal{count: count, why: say(mean, " of ", a.Value, ", ", damped, others+": ", considered, " × ", again, " = ", count)}
+	return proposal{
+		count: count,
+		why:   say(mean, " of ", a.Value, ", ", damped, others+": ", considered, " × ", again, " = ", count),
+	}
 }
 
 // tolerated reports whether a ratio of value to target is close enough to 1 for no change, and returns the tolerance of

@@ -147,7 +147,8 @@ func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, err
 			}
 			t.Load[i], t.Lost[i] = last, true
 		case load < 0 || math.IsInf(load, 0):
-			return Trace{}, fmt.Errorf("the load at %s is %v; it must be 0 or more", start.Add(time.Duration(i)*step).Format(time.RFC3339), load)
+			return Trace{}, fmt.Errorf("the load at %s is %v; it must be 0 or more",
+				start.Add(time.Duration(i)*step).Format(time.RFC3339), load)
 		default:
 			last = load
 		}
@@ -191,7 +192,8 @@ func ReadCSV(r io.Reader) (Trace, error) {
 			continue
 		}
 		if len(t.Load) == MaxTrace {
-			return Trace{}, fmt.Errorf("line %d: the trace has more than %d rows; use larger steps, or a part of it", line, MaxTrace)
+			return Trace{}, fmt.Errorf("line %d: the trace has more than %d rows; use larger steps, or a part of it",
+				line, MaxTrace)
 		}
 		at, err := parseTime(when)
 		if err != nil {
@@ -208,7 +210,9 @@ func ReadCSV(r io.Reader) (Trace, error) {
 		last = at
 	}
 	if len(t.Load) < 2 {
-		return Trace{}, fmt.Errorf("a trace needs at least two rows, as the time between them is its step; there are %d", len(t.Load))
+		return Trace{},
+			fmt.Errorf("a trace needs at least two rows, as the time between them is its step; there are %d",
+				len(t.Load))
 	}
 	// The mean step, so that rounding in the first one does not add up.
 	return NewTrace(t.Start, last.Sub(t.Start)/time.Duration(len(t.Load)-1), t.Load)
@@ -228,13 +232,15 @@ func parseTime(text string) (time.Time, error) {
 	if seconds, notSeconds := strconv.ParseFloat(text, 64); notSeconds == nil {
 		whole, part := math.Modf(seconds)
 		if !(seconds >= 0 && seconds < 1<<33) {
-			return time.Time{}, fmt.Errorf("time %q is out of range; use 0 to %d seconds since 1970", text, int64(1)<<33-1)
+			return time.Time{}, fmt.Errorf("time %q is out of range; use 0 to %d seconds since 1970", text,
+				int64(1)<<33-1)
 		}
 		// Seconds are precise to the microsecond at best, as floats of this size have no more digits.
 		return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC(), nil
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("invalid time %q; use RFC 3339, such as 2026-03-02T08:00:00Z, or seconds since 1970", text)
+		return time.Time{},
+			fmt.Errorf("invalid time %q; use RFC 3339, such as 2026-03-02T08:00:00Z, or seconds since 1970", text)
 	}
 	if seconds := at.Unix(); seconds < 0 || seconds >= 1<<33 {
 		return time.Time{}, fmt.Errorf("time %q is out of range; use the years 1970 to 2241", text)
@@ -253,7 +259,8 @@ func (t *Trace) follow(last, at time.Time) error {
 	case len(t.Load) == 1:
 		t.Step = step
 	case math.Abs(float64(step-t.Step)) > stepTolerance*float64(t.Step):
-		return fmt.Errorf("the row is %s after the previous one, but the first step was %s; steps must be equal to within 1 %%. "+
+		return fmt.Errorf("the row is %s after the previous one, but the first step was %s; steps must be equal to "+
+			"within 1 %%. "+
 			"For a lost value, leave the load empty", step, t.Step)
 	}
 	return nil

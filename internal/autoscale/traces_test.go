@@ -22,23 +22,37 @@ func TestGeneratedLoads(t *testing.T) {
 		want  map[int]float64
 		rows  int
 	}{
-		"a day":                   {Diurnal(hourly), map[int]float64{0: 10, 6: 60, 12: 110, 18: 60, 23: 11.7037}, 24},
-		"a day from noon":         {Diurnal(Shape{Start: midnight.Add(12 * time.Hour), Step: time.Hour, Length: time.Hour, Base: 1, Peak: 2}), map[int]float64{0: 2}, 1},
-		"steps":                   {StepLoad(minutely, 2*time.Minute), map[int]float64{0: 10, 1: 10, 2: 20, 3: 20}, 4},
-		"steps of no time":        {StepLoad(minutely, 0), map[int]float64{0: 10}, 4},
-		"a crowd":                 {FlashCrowd(hourly, 2*time.Hour, 4*time.Hour, time.Hour), map[int]float64{0: 10, 2: 10, 4: 60, 6: 110, 7: 60, 8: 35}, 24},
-		"a crowd at once":         {FlashCrowd(hourly, time.Hour, 0, 0), map[int]float64{0: 10, 1: 110, 2: 10}, 24},
-		"bursts that never end":   {Bursty(hourly, time.Minute, 1e6*time.Hour), map[int]float64{10: 110}, 24},
-		"no bursts":               {Bursty(hourly, 1e6*time.Hour, time.Hour), map[int]float64{10: 10, 23: 10}, 24},
-		"bursts at no time":       {Bursty(minutely, 0, 0), map[int]float64{}, 4},
-		"a length of no step":     {Diurnal(Shape{Start: midnight, Step: 2, Length: 3, Base: 1, Peak: 1}), map[int]float64{0: 1, 1: 1}, 2},
-		"no step":                 {Diurnal(Shape{Start: midnight, Length: time.Hour, Base: 1, Peak: 1}), nil, 0},
-		"a base above the peak":   {StepLoad(Shape{Start: midnight, Step: 1, Length: 2, Base: 2, Peak: 1}, 1), map[int]float64{0: 2, 1: 1}, 2},
-		"noise that knows no end": {Diurnal(Shape{Start: midnight, Step: time.Hour, Length: 99 * time.Hour, Noise: 100}), map[int]float64{5: 0}, 99},
+		"a day": {Diurnal(hourly), map[int]float64{0: 10, 6: 60, 12: 110, 18: 60, 23: 11.7037}, 24},
+		"a day from noon": {
+			Diurnal(Shape{Start: midnight.Add(12 * time.Hour), Step: time.Hour, Length: time.Hour, Base: 1, Peak: 2}),
+			map[int]float64{0: 2}, 1,
+		},
+		"steps":            {StepLoad(minutely, 2*time.Minute), map[int]float64{0: 10, 1: 10, 2: 20, 3: 20}, 4},
+		"steps of no time": {StepLoad(minutely, 0), map[int]float64{0: 10}, 4},
+		"a crowd": {
+			FlashCrowd(hourly, 2*time.Hour, 4*time.Hour, time.Hour),
+			map[int]float64{0: 10, 2: 10, 4: 60, 6: 110, 7: 60, 8: 35}, 24,
+		},
+		"a crowd at once":       {FlashCrowd(hourly, time.Hour, 0, 0), map[int]float64{0: 10, 1: 110, 2: 10}, 24},
+		"bursts that never end": {Bursty(hourly, time.Minute, 1e6*time.Hour), map[int]float64{10: 110}, 24},
+		"no bursts":             {Bursty(hourly, 1e6*time.Hour, time.Hour), map[int]float64{10: 10, 23: 10}, 24},
+		"bursts at no time":     {Bursty(minutely, 0, 0), map[int]float64{}, 4},
+		"a length of no step": {
+			Diurnal(Shape{Start: midnight, Step: 2, Length: 3, Base: 1, Peak: 1}), map[int]float64{0: 1, 1: 1}, 2,
+		},
+		"no step": {Diurnal(Shape{Start: midnight, Length: time.Hour, Base: 1, Peak: 1}), nil, 0},
+		"a base above the peak": {
+			StepLoad(Shape{Start: midnight, Step: 1, Length: 2, Base: 2, Peak: 1}, 1), map[int]float64{0: 2, 1: 1}, 2,
+		},
+		"noise that knows no end": {
+			Diurnal(Shape{Start: midnight, Step: time.Hour, Length: 99 * time.Hour, Noise: 100}), map[int]float64{5: 0},
+			99,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if len(test.trace.Load) != test.rows || test.trace.Lost != nil {
-				t.Fatalf("%d values and %d that may be lost, want %d and none", len(test.trace.Load), len(test.trace.Lost), test.rows)
+				t.Fatalf("%d values and %d that may be lost, want %d and none", len(test.trace.Load),
+					len(test.trace.Lost), test.rows)
 			}
 			for i, want := range test.want {
 				if got := test.trace.Load[i]; math.Abs(got-want) > 1e-3 {
@@ -72,7 +86,8 @@ func TestGeneratedLoadsAreDeterministic(t *testing.T) {
 }
 
 func TestBurstsAreAsOftenAndLongAsAsked(t *testing.T) {
-	trace := Bursty(Shape{Start: midnight, Step: time.Second, Length: 1000 * time.Hour, Peak: 1, Seed: 1}, time.Hour, 6*time.Minute)
+	trace := Bursty(Shape{Start: midnight, Step: time.Second, Length: 1000 * time.Hour, Peak: 1, Seed: 1}, time.Hour,
+		6*time.Minute)
 	var busy, bursts, before float64
 	for _, load := range trace.Load {
 		busy += load
@@ -97,13 +112,15 @@ func TestNoise(t *testing.T) {
 		sum += load
 		squares += (load - 100) * (load - 100)
 	}
-	if mean, deviation := sum/values, math.Sqrt(squares/values); math.Abs(mean-100) > 0.2 || math.Abs(deviation-5) > 0.2 {
+	if mean, deviation := sum/values, math.Sqrt(squares/values); math.Abs(mean-100) > 0.2 ||
+		math.Abs(deviation-5) > 0.2 {
 		t.Errorf("the mean is %.2f and the deviation %.2f, want 100 and 5", mean, deviation)
 	}
 }
 
 func TestLosing(t *testing.T) {
-	trace := StepLoad(Shape{Start: midnight, Step: time.Second, Length: 10_000 * time.Second, Base: 1, Peak: 1}, time.Hour)
+	trace := StepLoad(Shape{Start: midnight, Step: time.Second, Length: 10_000 * time.Second, Base: 1, Peak: 1},
+		time.Hour)
 	for share, want := range map[float64]int{0: 0, 0.25: 2500, 1: 10_000} {
 		lost := 0
 		for _, l := range trace.Losing(share, 3).Lost {
@@ -140,38 +157,74 @@ func TestReadCSV(t *testing.T) {
 		// fault is a part of the error; "" if there is none.
 		fault string
 	}{
-		"with names":      {"time,load\n2026-03-02T08:00:00Z,1\n2026-03-02T08:00:15Z,2.5\n", Trace{eight, 15 * time.Second, []float64{1, 2.5}, nil}, ""},
-		"without names":   {"2026-03-02T08:00:00Z,1\n2026-03-02T08:00:15Z,0\n", Trace{eight, 15 * time.Second, []float64{1, 0}, nil}, ""},
-		"in seconds":      {"1772438400,1\n1772438400.5,1e3\n1772438401,2\n", Trace{eight, time.Second / 2, []float64{1, 1000, 2}, nil}, ""},
-		"from elsewhere":  {"\ufeff\"time\", load\r\n# a remark\r\n\r\n1772438400, 1 \r\n1772438460, 2\r\n", Trace{eight, time.Minute, []float64{1, 2}, nil}, ""},
-		"with lost loads": {"1772438400,1\n1772438460,\n1772438520,3\n", Trace{eight, time.Minute, []float64{1, 1, 3}, []bool{false, true, false}}, ""},
-		"uneven within 1 %": {
-			"1772438400,1\n1772438500,2\n1772438599,3\n1772438700,4\n", Trace{eight, 100 * time.Second, []float64{1, 2, 3, 4}, nil}, "",
+		"with names": {
+			"time,load\n2026-03-02T08:00:00Z,1\n2026-03-02T08:00:15Z,2.5\n",
+			Trace{eight, 15 * time.Second, []float64{1, 2.5}, nil}, "",
 		},
-		"uneven":              {"1772438400,1\n1772438500,2\n1772438598,3\n", Trace{}, "line 3: the row is 1m38s after the previous one, but the first step was 1m40s"},
-		"a row left out":      {"1772438400,1\n1772438500,2\n1772438700,3\n", Trace{}, "line 3: the row is 3m20s after"},
-		"backwards":           {"time,load\n1772438400,1\n1772438300,2\n", Trace{}, "line 3: time 2026-03-02T07:58:20Z is not after that of the previous row, 2026-03-02T08:00:00Z"},
-		"the same time":       {"1772438400,1\n1772438400,2\n", Trace{}, "line 2: time 2026"},
-		"negative":            {"1772438400,1\n1772438500,-2\n", Trace{}, `line 2: invalid load "-2"; it must be 0 or more`},
-		"not a number":        {"1772438400,1\n1772438500,NaN\n", Trace{}, `line 2: invalid load "NaN"`},
-		"infinite":            {"1772438400,1\n1772438500,inf\n", Trace{}, `line 2: invalid load "inf"`},
-		"too large":           {"1772438400,1\n1772438500,1e999\n", Trace{}, `line 2: invalid load "1e999"`},
-		"a word":              {"1772438400,1\n1772438500,much\n", Trace{}, `line 2: invalid load "much"`},
-		"no time":             {"1772438400,1\ntomorrow,2\n", Trace{}, `line 2: invalid time "tomorrow"; use RFC 3339`},
-		"no time at first":    {"tomorrow,2\n", Trace{}, `line 1: invalid time "tomorrow"`},
-		"before 1970":         {"-1,2\n", Trace{}, `line 1: time "-1" is out of range; use 0 to 8589934591 seconds`},
-		"no date":             {"NaN,2\n", Trace{}, `line 1: time "NaN" is out of range`},
-		"the far future":      {"2300-01-01T00:00:00Z,2\n", Trace{}, "line 1: time \"2300-01-01T00:00:00Z\" is out of range; use the years 1970 to 2241"},
-		"the first lost":      {"1772438400,\n1772438500,2\n", Trace{eight, 100 * time.Second, []float64{2, 2}, []bool{true, false}}, ""},
-		"all lost":            {"1772438400,\n1772438500,\n", Trace{}, "the trace has no known values"},
-		"three columns":       {"1772438400,1\n1772438500,2,3\n", Trace{}, "line 2: wrong number of fields"},
-		"one column":          {"1772438400\n", Trace{}, "line 1: wrong number of fields"},
-		"an open quote":       {"1772438400,\"1\n", Trace{}, "two columns, time and load"},
-		"a single row":        {"1772438400,1\n", Trace{}, "at least two rows, as the time between them is its step; there are 1"},
-		"nothing":             {"", Trace{}, "there are 0"},
-		"names twice":         {"time,load\ntime,load\n", Trace{}, `line 2: invalid time "time"`},
-		"quotes over a line":  {"\"time\n\",load\n1772438400,x\n", Trace{}, "line 3: invalid load"},
-		"a zone of the world": {"2026-03-02T09:00:00+01:00,1\n2026-03-02T09:01:00+01:00,1\n", Trace{eight, time.Minute, []float64{1, 1}, nil}, ""},
+		"without names": {
+			"2026-03-02T08:00:00Z,1\n2026-03-02T08:00:15Z,0\n", Trace{eight, 15 * time.Second, []float64{1, 0}, nil},
+			"",
+		},
+		"in seconds": {
+			"1772438400,1\n1772438400.5,1e3\n1772438401,2\n", Trace{eight, time.Second / 2, []float64{1, 1000, 2}, nil},
+			"",
+		},
+		"from elsewhere": {
+			"\ufeff\"time\", load\r\n# a remark\r\n\r\n1772438400, 1 \r\n1772438460, 2\r\n",
+			Trace{eight, time.Minute, []float64{1, 2}, nil}, "",
+		},
+		"with lost loads": {
+			"1772438400,1\n1772438460,\n1772438520,3\n",
+			Trace{eight, time.Minute, []float64{1, 1, 3}, []bool{false, true, false}}, "",
+		},
+		"uneven within 1 %": {
+			"1772438400,1\n1772438500,2\n1772438599,3\n1772438700,4\n",
+			Trace{eight, 100 * time.Second, []float64{1, 2, 3, 4}, nil}, "",
+		},
+		"uneven": {
+			"1772438400,1\n1772438500,2\n1772438598,3\n", Trace{},
+			"line 3: the row is 1m38s after the previous one, but the first step was 1m40s",
+		},
+		"a row left out": {
+			"1772438400,1\n1772438500,2\n1772438700,3\n", Trace{}, "line 3: the row is 3m20s after",
+		},
+		"backwards": {
+			"time,load\n1772438400,1\n1772438300,2\n", Trace{},
+			"line 3: time 2026-03-02T07:58:20Z is not after that of the previous row, 2026-03-02T08:00:00Z",
+		},
+		"the same time": {"1772438400,1\n1772438400,2\n", Trace{}, "line 2: time 2026"},
+		"negative": {
+			"1772438400,1\n1772438500,-2\n", Trace{}, `line 2: invalid load "-2"; it must be 0 or more`,
+		},
+		"not a number":     {"1772438400,1\n1772438500,NaN\n", Trace{}, `line 2: invalid load "NaN"`},
+		"infinite":         {"1772438400,1\n1772438500,inf\n", Trace{}, `line 2: invalid load "inf"`},
+		"too large":        {"1772438400,1\n1772438500,1e999\n", Trace{}, `line 2: invalid load "1e999"`},
+		"a word":           {"1772438400,1\n1772438500,much\n", Trace{}, `line 2: invalid load "much"`},
+		"no time":          {"1772438400,1\ntomorrow,2\n", Trace{}, `line 2: invalid time "tomorrow"; use RFC 3339`},
+		"no time at first": {"tomorrow,2\n", Trace{}, `line 1: invalid time "tomorrow"`},
+		"before 1970":      {"-1,2\n", Trace{}, `line 1: time "-1" is out of range; use 0 to 8589934591 seconds`},
+		"no date":          {"NaN,2\n", Trace{}, `line 1: time "NaN" is out of range`},
+		"the far future": {
+			"2300-01-01T00:00:00Z,2\n", Trace{},
+			"line 1: time \"2300-01-01T00:00:00Z\" is out of range; use the years 1970 to 2241",
+		},
+		"the first lost": {
+			"1772438400,\n1772438500,2\n", Trace{eight, 100 * time.Second, []float64{2, 2}, []bool{true, false}}, "",
+		},
+		"all lost":      {"1772438400,\n1772438500,\n", Trace{}, "the trace has no known values"},
+		"three columns": {"1772438400,1\n1772438500,2,3\n", Trace{}, "line 2: wrong number of fields"},
+		"one column":    {"1772438400\n", Trace{}, "line 1: wrong number of fields"},
+		"an open quote": {"1772438400,\"1\n", Trace{}, "two columns, time and load"},
+		"a single row": {
+			"1772438400,1\n", Trace{}, "at least two rows, as the time between them is its step; there are 1",
+		},
+		"nothing":            {"", Trace{}, "there are 0"},
+		"names twice":        {"time,load\ntime,load\n", Trace{}, `line 2: invalid time "time"`},
+		"quotes over a line": {"\"time\n\",load\n1772438400,x\n", Trace{}, "line 3: invalid load"},
+		"a zone of the world": {
+			"2026-03-02T09:00:00+01:00,1\n2026-03-02T09:01:00+01:00,1\n",
+			Trace{eight, time.Minute, []float64{1, 1}, nil}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadCSV(strings.NewReader(test.text))
@@ -202,10 +255,12 @@ func (r *rows) Read(p []byte) (n int, err error) {
 }
 
 func TestReadCSVBoundsRows(t *testing.T) {
-	if _, err := ReadCSV(&rows{}); err == nil || !strings.Contains(err.Error(), "line 2000001: the trace has more than 2000000 rows") {
+	if _, err := ReadCSV(&rows{}); err == nil ||
+		!strings.Contains(err.Error(), "line 2000001: the trace has more than 2000000 rows") {
 		t.Errorf("the error about too many rows is %v", err)
 	}
-	if _, err := ReadCSV(io.MultiReader(strings.NewReader("1772438400,1\n"), io.LimitReader(&rows{}, 1<<20))); err == nil {
+	if _, err := ReadCSV(io.MultiReader(strings.NewReader("1772438400,1\n"),
+		io.LimitReader(&rows{}, 1<<20))); err == nil {
 		t.Error("rows that go back in time are taken")
 	}
 }

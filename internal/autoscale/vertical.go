@@ -106,7 +106,8 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 		if r.Resource == ResourceMemoryMiB {
 			kept = float64(used.Size.MemoryMiB)
 		}
-		if r.Target != nil && r.Requested > 0 && math.Abs(*r.Target/r.Requested-1) > tooNear && (state.Vertical.Measured >= by.Learns() || state.Vertical.urgent(r, used.Sized)) {
+		if r.Target != nil && r.Requested > 0 && math.Abs(*r.Target/r.Requested-1) > tooNear &&
+			(state.Vertical.Measured >= by.Learns() || state.Vertical.urgent(r, used.Sized)) {
 			kept = *r.Target
 			why = append(why, say(r.Resource, " ", r.Requested, " → ", kept, ": ", r.Why))
 		}
@@ -232,7 +233,8 @@ func (v *Vertical) recommend(by domain.VerticalScaling, requested domain.Resourc
 			peaks.add(bucketOf(v.Peak.Value, leastMemoryMiB), 1)
 		}
 		all = append(all, v.recommended(by, *by.MemoryMiB, resource{
-			ResourceMemoryMiB, float64(requested.MemoryMiB), &peaks, leastMemoryMiB, 1, " % of the days, the largest member uses at most ",
+			ResourceMemoryMiB, float64(requested.MemoryMiB), &peaks, leastMemoryMiB, 1,
+			" % of the days, the largest member uses at most ",
 		}))
 	}
 	return all

@@ -19,7 +19,9 @@ import (
 func verticalPolicy() domain.AutoscalingPolicy {
 	policy := policyOf(nil)
 	policy.Interval = new(domain.Duration(time.Minute))
-	policy.Vertical = &domain.VerticalScaling{CPUs: &domain.AmountBounds{Min: 0.01, Max: 1000}, MemoryMiB: &domain.AmountBounds{Min: 1, Max: 1e6}}
+	policy.Vertical = &domain.VerticalScaling{
+		CPUs: &domain.AmountBounds{Min: 0.01, Max: 1000}, MemoryMiB: &domain.AmountBounds{Min: 1, Max: 1e6},
+	}
 	return policy
 }
 
@@ -36,7 +38,10 @@ func using(now time.Time, cpus, mib []float64) Used {
 }
 
 // advise makes a decision each minute, and returns the last recommendations.
-func advise(tb testing.TB, policy domain.AutoscalingPolicy, state *State, start time.Time, minutes int, at func(minute int, now time.Time) Used) []Recommended {
+func advise(
+	tb testing.TB, policy domain.AutoscalingPolicy, state *State, start time.Time, minutes int,
+	at func(minute int, now time.Time) Used,
+) []Recommended {
 	tb.Helper()
 	scaler := scalerOf(tb, policy)
 	var d Decision
@@ -80,12 +85,26 @@ func TestVerticalPercentiles(t *testing.T) {
 		mib    float64
 		says   string
 	}{
-		"defaults":         {verticalPolicy(), 2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "90 % of the time, members use at most 2.0"},
-		"the most":         {with(func(v *domain.VerticalScaling) { v.Percentile = new(99.0) }), 8 * 1.15, 0.2 * 1.15, 8 * 1.15, 3000 * 1.15, "99 % of the time"},
-		"below the middle": {with(func(v *domain.VerticalScaling) { v.Percentile = new(40.0) }), 0.2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "40 % of the time"},
-		"no margin":        {with(func(v *domain.VerticalScaling) { v.MarginPercent = new(0.0) }), 2, 0.2, 2, 3000, "with a margin of 0 %"},
-		"at most":          {with(func(v *domain.VerticalScaling) { v.CPUs.Max = 1.5 }), 1.5, 0.23, 1.5, 3450, "which is above max (1.5); measured for 24h0m0s"},
-		"at least":         {with(func(v *domain.VerticalScaling) { v.CPUs.Min = 4 }), 4, 4, 4, 3450, "which is below min (4)"},
+		"defaults": {
+			verticalPolicy(), 2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "90 % of the time, members use at most 2.0",
+		},
+		"the most": {
+			with(func(v *domain.VerticalScaling) { v.Percentile = new(99.0) }), 8 * 1.15, 0.2 * 1.15, 8 * 1.15,
+			3000 * 1.15, "99 % of the time",
+		},
+		"below the middle": {
+			with(func(v *domain.VerticalScaling) { v.Percentile = new(40.0) }), 0.2 * 1.15, 0.2 * 1.15, 2 * 1.15,
+			3000 * 1.15, "40 % of the time",
+		},
+		"no margin": {
+			with(func(v *domain.VerticalScaling) { v.MarginPercent = new(0.0) }), 2, 0.2, 2, 3000,
+			"with a margin of 0 %",
+		},
+		"at most": {
+			with(func(v *domain.VerticalScaling) { v.CPUs.Max = 1.5 }), 1.5, 0.23, 1.5, 3450,
+			"which is above max (1.5); measured for 24h0m0s",
+		},
+		"at least": {with(func(v *domain.VerticalScaling) { v.CPUs.Min = 4 }), 4, 4, 4, 3450, "which is below min (4)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := advise(t, test.policy, &State{}, noon, 24*60, course)
@@ -93,7 +112,8 @@ func TestVerticalPercentiles(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			cpus, memory := got[0], got[1]
-			if !near(cpus.Target, test.cpus, 1) || !near(cpus.Lower, test.lower, 1) || !near(cpus.Upper, test.upper, 1) || !near(memory.Target, test.mib, 1) {
+			if !near(cpus.Target, test.cpus, 1) || !near(cpus.Lower, test.lower, 1) ||
+				!near(cpus.Upper, test.upper, 1) || !near(memory.Target, test.mib, 1) {
 				t.Errorf("%v of %v to %v CPUs, and %v MiB", *cpus.Target, *cpus.Lower, *cpus.Upper, *memory.Target)
 			}
 			if !strings.Contains(cpus.Why, test.says) {
@@ -110,10 +130,12 @@ func TestVerticalForgetsAndLearns(t *testing.T) {
 	steady := func(cpus, mib float64) func(int, time.Time) Used {
 		return func(_ int, now time.Time) Used { return using(now, []float64{cpus}, []float64{mib}) }
 	}
-	if got := advise(t, policy, &state, noon, 3*24*60, steady(8, 8000)); !near(got[0].Target, 8, 1.15) || !near(got[1].Target, 8000, 1.15) {
+	if got := advise(t, policy, &state, noon, 3*24*60, steady(8, 8000)); !near(got[0].Target, 8, 1.15) ||
+		!near(got[1].Target, 8000, 1.15) {
 		t.Fatalf("busy days: %v and %v", *got[0].Target, *got[1].Target)
 	}
-	if got := advise(t, policy, &state, noon.Add(3*24*time.Hour), 24*60, steady(1, 1000)); !near(got[0].Target, 8, 1.15) || !near(got[1].Target, 8000, 1.15) {
+	if got := advise(t, policy, &state, noon.Add(3*24*time.Hour), 24*60,
+		steady(1, 1000)); !near(got[0].Target, 8, 1.15) || !near(got[1].Target, 8000, 1.15) {
 		t.Errorf("a quiet day after them: %v and %v", *got[0].Target, *got[1].Target)
 	}
 	got := advise(t, policy, &state, noon.Add(4*24*time.Hour), 6*24*60, steady(1, 1000))
@@ -132,10 +154,12 @@ func TestVerticalForgetsAndLearns(t *testing.T) {
 	if got := advise(t, policy, &state, now, 3, killed(noon.Add(-time.Hour), 1e5)); !near(got[1].Target, 1000, 1.15) {
 		t.Errorf("one that ended before the policy: %v MiB", *got[1].Target)
 	}
-	if got := advise(t, policy, &state, now.Add(3*time.Minute), 3, killed(now.Add(time.Minute), 2000)); !near(got[1].Target, 2400, 1.15) {
+	if got := advise(t, policy, &state, now.Add(3*time.Minute), 3,
+		killed(now.Add(time.Minute), 2000)); !near(got[1].Target, 2400, 1.15) {
 		t.Errorf("out of 2000 MiB: %v MiB", *got[1].Target)
 	}
-	if got := advise(t, policy, &state, now.Add(6*time.Minute), 3, killed(now.Add(4*time.Minute), 100)); !near(got[1].Target, 2400, 1.15) {
+	if got := advise(t, policy, &state, now.Add(6*time.Minute), 3,
+		killed(now.Add(4*time.Minute), 100)); !near(got[1].Target, 2400, 1.15) {
 		t.Errorf("out of less than that: %v MiB", *got[1].Target)
 	}
 }
@@ -146,8 +170,10 @@ func TestVerticalUnmeasured(t *testing.T) {
 	policy := verticalPolicy()
 	policy.Vertical.MemoryMiB = nil
 	for name, used := range map[string]func(now time.Time) Used{
-		"nothing":   func(time.Time) Used { return Used{} },
-		"missing":   func(time.Time) Used { return Used{CPUs: Measurement{Why: "no member of role worker is running"}} },
+		"nothing": func(time.Time) Used { return Used{} },
+		"missing": func(time.Time) Used {
+			return Used{CPUs: Measurement{Why: "no member of role worker is running"}}
+		},
 		"stale":     func(now time.Time) Used { return using(now.Add(-2*time.Minute), []float64{4}, nil) },
 		"no number": func(now time.Time) Used { return using(now, []float64{math.NaN(), math.Inf(1), -1}, nil) },
 	} {
@@ -158,7 +184,8 @@ func TestVerticalUnmeasured(t *testing.T) {
 		}
 	}
 	state := State{Vertical: &Vertical{Measured: time.Hour}}
-	scalerOf(t, policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})).Decide(&state, Seen{Now: noon, Count: 2, Ready: 2})
+	scalerOf(t, policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})).Decide(&state,
+		Seen{Now: noon, Count: 2, Ready: 2})
 	if state.Vertical != nil {
 		t.Error("a policy that is not vertical remembers what it was")
 	}
@@ -201,10 +228,12 @@ func TestVerticalProperties(t *testing.T) {
 		cpus, memory := d.Recommended[0], d.Recommended[1]
 		bounds := policy.Vertical.CPUs
 		const rounded = 1e-6 // to seven digits
-		if *cpus.Lower > *cpus.Target || *cpus.Target > *cpus.Upper || *cpus.Lower < bounds.Min*(1-rounded) || *cpus.Upper > bounds.Max*(1+rounded) {
+		if *cpus.Lower > *cpus.Target || *cpus.Target > *cpus.Upper || *cpus.Lower < bounds.Min*(1-rounded) ||
+			*cpus.Upper > bounds.Max*(1+rounded) {
 			t.Fatalf("%v of %v to %v, of %+v", *cpus.Target, *cpus.Lower, *cpus.Upper, *bounds)
 		}
-		if most := slices.Max(samples) * 100; *memory.Target < most*policy.Vertical.Margin()*(1-rounded) && *memory.Target < policy.Vertical.MemoryMiB.Max {
+		if most := slices.Max(samples) * 100; *memory.Target < most*policy.Vertical.Margin()*(1-rounded) &&
+			*memory.Target < policy.Vertical.MemoryMiB.Max {
 			t.Fatalf("%v MiB are recommended, and a member had %v", *memory.Target, most)
 		}
 	})
@@ -222,7 +251,8 @@ func TestHistogramPercentile(t *testing.T) {
 		slices.Sort(values)
 		exact := values[int(math.Ceil(share*float64(len(values))*(1-rounding)))-1]
 		bucket, known := h.percentile(share)
-		if got := bucketEnd(bucket, leastCPUs); !known || !h.sound() || got < exact*(1-1e-9) || got > exact*bucketGrowth+leastCPUs*1.001 {
+		if got := bucketEnd(bucket, leastCPUs); !known || !h.sound() || got < exact*(1-1e-9) ||
+			got > exact*bucketGrowth+leastCPUs*1.001 {
 			t.Fatalf("%v %% of %v: %v, and exactly %v", 100*share, values, got, exact)
 		}
 	})
@@ -246,24 +276,50 @@ func TestVerticalResize(t *testing.T) {
 		none      bool
 		says      string
 	}{
-		"both":                     {nil, has(amounts(1, 1000), amounts(0, 0)), 61, 2, 2000, false, "cpus 1 → 2.4"},
-		"too early":                {nil, has(amounts(1, 1000), amounts(0, 0)), 30, 0, 0, true, ""},
-		"only recommended":         {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyNever }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
-		"only recommended by now":  {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = "" }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0, false, "the policy no longer applies recommendations"},
-		"no longer vertical":       {func(p *domain.AutoscalingPolicy) { p.Vertical = nil }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0, false, "the policy no longer applies recommendations"},
-		"near enough":              {nil, has(amounts(2.3, 2400), amounts(0, 0)), 61, 0, 0, true, ""},
-		"one that was moved":       {nil, has(amounts(2.3, 1000), amounts(2.3, 0)), 61, 2.3 / 1.15, 2000, false, "memory_mib 1000 → "},
-		"less than there was":      {nil, has(amounts(8, 16000), amounts(8, 16000)), 61, 2, 2000, false, "memory_mib 16000 → "},
-		"a dry run":                {func(p *domain.AutoscalingPolicy) { p.DryRun = true }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
-		"paused":                   {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseAll }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
-		"nothing is requested":     {nil, has(amounts(0, 0), amounts(0, 0)), 61, 0, 0, true, ""},
-		"one is left alone by now": {func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs = nil }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 0, 2400 / 1.15, false, "no longer manages a resource"},
-		"at once by now":           {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyInPlace }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 2.3 / 1.15, 2400 / 1.15, false, "apply has changed"},
+		"both":      {nil, has(amounts(1, 1000), amounts(0, 0)), 61, 2, 2000, false, "cpus 1 → 2.4"},
+		"too early": {nil, has(amounts(1, 1000), amounts(0, 0)), 30, 0, 0, true, ""},
+		"only recommended": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyNever },
+			has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, "",
+		},
+		"only recommended by now": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = "" }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0,
+			false, "the policy no longer applies recommendations",
+		},
+		"no longer vertical": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical = nil }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0,
+			false, "the policy no longer applies recommendations",
+		},
+		"near enough": {nil, has(amounts(2.3, 2400), amounts(0, 0)), 61, 0, 0, true, ""},
+		"one that was moved": {
+			nil, has(amounts(2.3, 1000), amounts(2.3, 0)), 61, 2.3 / 1.15, 2000, false, "memory_mib 1000 → ",
+		},
+		"less than there was": {
+			nil, has(amounts(8, 16000), amounts(8, 16000)), 61, 2, 2000, false, "memory_mib 16000 → ",
+		},
+		"a dry run": {
+			func(p *domain.AutoscalingPolicy) { p.DryRun = true }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true,
+			"",
+		},
+		"paused": {
+			func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseAll }, has(amounts(1, 1000), amounts(0, 0)), 61,
+			0, 0, true, "",
+		},
+		"nothing is requested": {nil, has(amounts(0, 0), amounts(0, 0)), 61, 0, 0, true, ""},
+		"one is left alone by now": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs = nil }, has(amounts(2.3, 2400), amounts(2.3, 2400)),
+			61, 0, 2400 / 1.15, false, "no longer manages a resource",
+		},
+		"at once by now": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyInPlace },
+			has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 2.3 / 1.15, 2400 / 1.15, false, "apply has changed",
+		},
 		"out of memory": {nil, func(u *Used) {
 			u.Requested, u.Killed = amounts(1, 1000), &At[float64]{noon.Add(time.Minute), 2500}
 		}, 3, 0, 3000, false, "memory_mib 1000 → 3"},
 		"out of memory before": {nil, func(u *Used) {
-			u.Requested, u.Size, u.Sized, u.Killed = amounts(1, 1000), amounts(0, 1000), noon.Add(90*time.Second), &At[float64]{noon.Add(time.Minute), 2500}
+			u.Requested, u.Size, u.Sized, u.Killed = amounts(1, 1000), amounts(0, 1000), noon.Add(90*time.Second),
+				&At[float64]{noon.Add(time.Minute), 2500}
 		}, 3, 0, 0, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +329,9 @@ func TestVerticalResize(t *testing.T) {
 				test.policy(&policy)
 			}
 			if policy.Vertical == nil {
-				policy.Schedules = map[string]domain.ScalingSchedule{"always": {Start: "0 0 * * *", End: "59 23 * * *", Count: 2}}
+				policy.Schedules = map[string]domain.ScalingSchedule{
+					"always": {Start: "0 0 * * *", End: "59 23 * * *", Count: 2},
+				}
 			}
 			scaler, state := scalerOf(t, policy), State{}
 			var d Decision
@@ -294,7 +352,8 @@ func TestVerticalResize(t *testing.T) {
 			}
 			of := func(v float64) *float64 { return &v }
 			to := d.Resize.To
-			if test.cpus == 0 && to.CPUs != 0 || test.cpus > 0 && !near(of(to.CPUs), test.cpus, 1.15) || test.mib == 0 && to.MemoryMiB != 0 || test.mib > 0 && !near(of(float64(to.MemoryMiB)), test.mib, 1.15) {
+			if test.cpus == 0 && to.CPUs != 0 || test.cpus > 0 && !near(of(to.CPUs), test.cpus, 1.15) ||
+				test.mib == 0 && to.MemoryMiB != 0 || test.mib > 0 && !near(of(float64(to.MemoryMiB)), test.mib, 1.15) {
 				t.Errorf("they are to have %+v", to)
 			}
 			if !strings.Contains(d.Resize.Why, test.says) {

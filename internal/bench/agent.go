@@ -65,7 +65,8 @@ func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 		return nil, err
 	}
 	if len(report.GPUs.GPUs) != hostGPUs || len(report.Instances) < measured {
-		return nil, fmt.Errorf("the agent tells of %d GPUs (%s) and %d members", len(report.GPUs.GPUs), report.GPUs.Unknown, len(report.Instances))
+		return nil, fmt.Errorf("the agent tells of %d GPUs (%s) and %d members", len(report.GPUs.GPUs),
+			report.GPUs.Unknown, len(report.Instances))
 	}
 
 	b.say("agent: watching it for %s", watched)
@@ -99,9 +100,12 @@ func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 	t.add(count(hostGPUs), count(measured), fmt.Sprintf("%.2f %%", 100*share), mebibytes(status.VmHWM))
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Members have three processes each. The agent is asked every %s. The driver's library is a fake one, whose own cost is in it.", asked)),
-		note(fmt.Sprintf("Bar: under %.0f %% of a core at a sample a second: %s.", 100*agentCPUBar, verdict(share < agentCPUBar))),
-		note(fmt.Sprintf("Bar: under 40 MB (%s) of memory: %s.", mebibytes(agentMemoryBar), verdict(float64(status.VmHWM) < agentMemoryBar))),
+		note(fmt.Sprintf("Members have three processes each. The agent is asked every %s. The driver's library is a "+
+			"fake one, whose own cost is in it.", asked)),
+		note(fmt.Sprintf("Bar: under %.0f %% of a core at a sample a second: %s.", 100*agentCPUBar,
+			verdict(share < agentCPUBar))),
+		note(fmt.Sprintf("Bar: under 40 MB (%s) of memory: %s.", mebibytes(agentMemoryBar),
+			verdict(float64(status.VmHWM) < agentMemoryBar))),
 	}, nil
 }
 

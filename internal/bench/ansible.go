@@ -119,7 +119,9 @@ func (a *ansible) measure(ctx context.Context, members int) (s side, err error) 
 		{&s.destroy, false, []string{"stop.yml"}},
 	} {
 		if play.into == &s.destroy {
-			if s.restart, err = a.restarts(ctx, func(n int) string { return ansibleMember(n) + ".service" }); err != nil {
+			if s.restart, err = a.restarts(ctx, func(n int) string {
+				return ansibleMember(n) + ".service"
+			}); err != nil {
 				return s, err
 			}
 		}
@@ -128,7 +130,8 @@ func (a *ansible) measure(ctx context.Context, members int) (s side, err error) 
 		if err != nil {
 			return s, err
 		}
-		if changes := strings.Count(output, "changed=") - strings.Count(output, "changed=0 "); play.unchanged && changes > 0 {
+		if changes := strings.Count(output, "changed=") - strings.Count(output, "changed=0 "); play.unchanged &&
+			changes > 0 {
 			return s, fmt.Errorf("Ansible finds changes where there are none:\n%s", output) //nolint:staticcheck // a name
 		}
 		*play.into = append(*play.into, took)

@@ -24,12 +24,16 @@ func TestSample(t *testing.T) {
 		"median of an odd number": {ms(30, 10, 20).median(), 20 * time.Millisecond},
 		"median of an even one":   {ms(40, 10, 20, 30).median(), 25 * time.Millisecond},
 		"p95 of one":              {ms(7).p95(), 7 * time.Millisecond},
-		"p95 of twenty":           {ms(20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19).p95(), 19 * time.Millisecond},
-		"p95 of twenty-one":       {ms(21, 20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19).p95(), 20 * time.Millisecond},
-		"difference run by run":   {ms(30, 10).minus(ms(10, 20)), ms(20, -10)},
-		"ratio of medians":        {ms(30, 10, 20).ratio(ms(10, 5, 100)), 2.0},
-		"seconds":                 {ms(1500, 250, 3000).seconds(), "1.50 s (0.25 – 3.00)"},
-		"milliseconds":            {ms(15, 2, 30).milliseconds(), "15 ms (2 – 30)"},
+		"p95 of twenty": {
+			ms(20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19).p95(), 19 * time.Millisecond,
+		},
+		"p95 of twenty-one": {
+			ms(21, 20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19).p95(), 20 * time.Millisecond,
+		},
+		"difference run by run": {ms(30, 10).minus(ms(10, 20)), ms(20, -10)},
+		"ratio of medians":      {ms(30, 10, 20).ratio(ms(10, 5, 100)), 2.0},
+		"seconds":               {ms(1500, 250, 3000).seconds(), "1.50 s (0.25 – 3.00)"},
+		"milliseconds":          {ms(15, 2, 30).milliseconds(), "15 ms (2 – 30)"},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -78,7 +82,8 @@ func TestReadEngineCalls(t *testing.T) {
 	if want := time.Second + 1771500*time.Nanosecond; calls.time != want {
 		t.Errorf("they took %s, not %s", calls.time, want)
 	}
-	if err := readLog(strings.NewReader(`x: engine call: call="Get group" duration=soon`), "engine call", calls.log); err == nil {
+	if err := readLog(strings.NewReader(`x: engine call: call="Get group" duration=soon`), "engine call",
+		calls.log); err == nil {
 		t.Error("a duration that is none is no error")
 	}
 }
@@ -111,7 +116,8 @@ func TestSidesWithoutAnsible(t *testing.T) {
 	if strings.Contains(text, "MISSED") {
 		t.Errorf("half of swarm's time misses a bar:\n%s", text)
 	}
-	if missed := sidesTable([]side{of("systemd", 101), of("swarm", 100)}, nil)[0].String(); strings.Count(missed, "MISSED") != 3 {
+	if missed := sidesTable([]side{of("systemd", 101), of("swarm", 100)},
+		nil)[0].String(); strings.Count(missed, "MISSED") != 3 {
 		t.Errorf("not all bars are missed:\n%s", missed)
 	}
 }

@@ -28,22 +28,27 @@ const greyCurve, blueCurve, greenCurve, orangeCurve, violetCurve = "#767676", "#
 var contenders = []contender{
 	{"constant count", "%g members", greyCurve, "6 3", []float64{40, 35, 30, 27, 25, 22, 20, 18, 16, 14, 12, 10}, nil},
 	{"target, of the load", "%g %%", blueCurve, "", []float64{30, 40, 50, 60, 70, 80, 90, 100}, loadTarget},
-	{"the same with a forecast", "%g %%", blueCurve, "2 3", []float64{30, 40, 50, 60, 70, 80, 90, 100}, func(capacity, percent float64) domain.AutoscalingPolicy {
-		return foreseeing(loadTarget(capacity, percent), nil)
-	}},
-	{"target, of the utilisation", "%g %%", blueCurve, "8 4", []float64{30, 40, 50, 60, 70, 80, 90}, func(_, percent float64) domain.AutoscalingPolicy {
-		return utilisationTarget(percent)
-	}},
+	{"the same with a forecast", "%g %%", blueCurve, "2 3", []float64{30, 40, 50, 60, 70, 80, 90, 100},
+		func(capacity, percent float64) domain.AutoscalingPolicy {
+			return foreseeing(loadTarget(capacity, percent), nil)
+		}},
+	{"target, of the utilisation", "%g %%", blueCurve, "8 4", []float64{30, 40, 50, 60, 70, 80, 90},
+		func(_, percent float64) domain.AutoscalingPolicy {
+			return utilisationTarget(percent)
+		}},
 	{"risk, of the load", "%g %%", greenCurve, "", []float64{0.5, 1, 2, 5, 10}, loadRisk},
-	{"risk, of the utilisation", "%g %%", greenCurve, "8 4", []float64{0.5, 1, 2, 5, 10}, func(_, percent float64) domain.AutoscalingPolicy {
-		return utilisationRisk(percent)
-	}},
-	{"heat", "target %g %%", orangeCurve, "", []float64{20, 30, 40, 50, 60, 70, 80}, func(_, percent float64) domain.AutoscalingPolicy {
-		return heatAround(percent)
-	}},
-	{"threshold", "upper %g %%", violetCurve, "", []float64{30, 40, 50, 60, 70, 80, 90}, func(_, upper float64) domain.AutoscalingPolicy {
-		return thresholdAt(upper)
-	}},
+	{"risk, of the utilisation", "%g %%", greenCurve, "8 4", []float64{0.5, 1, 2, 5, 10},
+		func(_, percent float64) domain.AutoscalingPolicy {
+			return utilisationRisk(percent)
+		}},
+	{"heat", "target %g %%", orangeCurve, "", []float64{20, 30, 40, 50, 60, 70, 80},
+		func(_, percent float64) domain.AutoscalingPolicy {
+			return heatAround(percent)
+		}},
+	{"threshold", "upper %g %%", violetCurve, "", []float64{30, 40, 50, 60, 70, 80, 90},
+		func(_, upper float64) domain.AutoscalingPolicy {
+			return thresholdAt(upper)
+		}},
 	{"queue", "%g s of work", "", "", []float64{5, 10, 20, 30, 60, 120, 300}, queueOf},
 }
 
@@ -83,7 +88,10 @@ func (t trial) constant(members int) fate {
 		}
 	}
 	values := len(t.load.trace.Load)
-	return fate{percent: 100 * float64(under) / float64(values), memberHours: float64(members) * t.load.trace.Step.Hours() * float64(values)}
+	return fate{
+		percent:     100 * float64(under) / float64(values),
+		memberHours: float64(members) * t.load.trace.Step.Hours() * float64(values),
+	}
 }
 
 // needed returns the member-hours of the members that the load needs at each moment, if they started at once and there
@@ -106,7 +114,8 @@ func (t trial) days() float64 {
 func (f fate) unbeaten(all []curve) bool {
 	return !slices.ContainsFunc(all, func(c curve) bool {
 		return slices.ContainsFunc(c.points, func(other fate) bool {
-			return other.percent <= f.percent && other.memberHours <= f.memberHours && (other.percent < f.percent || other.memberHours < f.memberHours)
+			return other.percent <= f.percent && other.memberHours <= f.memberHours &&
+				(other.percent < f.percent || other.memberHours < f.memberHours)
 		})
 	})
 }
@@ -134,7 +143,9 @@ func newField(name string, loads []load) (field, error) {
 
 // pointsTable has the points of all curves.
 func (f field) pointsTable() *table {
-	t := &table{head: []string{"load, algorithm and setting", "too few for", "member-hours", "of those needed", "changes", "unbeaten"}}
+	t := &table{head: []string{
+		"load, algorithm and setting", "too few for", "member-hours", "of those needed", "changes", "unbeaten",
+	}}
 	for i, trial := range f.trials {
 		t.add(trial.load.name, "", count(int(math.Round(trial.needed()))), "", "", "")
 		for _, c := range f.curves[i] {
@@ -143,7 +154,8 @@ func (f field) pointsTable() *table {
 				if p.unbeaten(f.curves[i]) {
 					mark = "yes"
 				}
-				t.add(fmt.Sprintf("  %s, "+c.setting, c.name, p.setting), fmt.Sprintf("%.2f %%", p.percent), count(int(math.Round(p.memberHours))),
+				t.add(fmt.Sprintf("  %s, "+c.setting, c.name, p.setting), fmt.Sprintf("%.2f %%", p.percent),
+					count(int(math.Round(p.memberHours))),
 					times(p.memberHours/trial.needed()), count(p.changes), mark)
 			}
 		}
@@ -153,7 +165,10 @@ func (f field) pointsTable() *table {
 
 // settingsTable shows the results of each setting over all loads.
 func (f field) settingsTable() *table {
-	t := &table{head: []string{"one setting for all loads", "too few for: median", "least", "most", "member-hours, of those needed", "changes a day"}}
+	t := &table{head: []string{
+		"one setting for all loads", "too few for: median", "least", "most", "member-hours, of those needed",
+		"changes a day",
+	}}
 	for i, c := range contenders {
 		for j, value := range c.values {
 			var shares, hours, changes []float64
@@ -163,8 +178,10 @@ func (f field) settingsTable() *table {
 				changes = append(changes, float64(p.changes)/trial.days())
 			}
 			slices.Sort(shares)
-			t.add(fmt.Sprintf("%s, "+c.setting, c.name, value), fmt.Sprintf("%.2f %%", median(shares)), fmt.Sprintf("%.2f %%", shares[0]),
-				fmt.Sprintf("%.2f %%", shares[len(shares)-1]), times(mean(hours)), fmt.Sprintf("%.0f", mean(changes)))
+			t.add(fmt.Sprintf("%s, "+c.setting, c.name, value), fmt.Sprintf("%.2f %%", median(shares)),
+				fmt.Sprintf("%.2f %%", shares[0]),
+				fmt.Sprintf("%.2f %%", shares[len(shares)-1]), times(mean(hours)),
+				fmt.Sprintf("%.0f", mean(changes)))
 		}
 	}
 	return t
@@ -206,14 +223,16 @@ func (f field) hindsightTable() *table {
 // sections are the field's tables.
 func (f field) sections() []fmt.Stringer {
 	return []fmt.Stringer{
-		note(""), note("Cost against time with too few members, " + f.name + ":"), note(""), f.pointsTable(), note(""), f.settingsTable(), note(""), f.hindsightTable(),
+		note(""), note("Cost against time with too few members, " + f.name + ":"), note(""), f.pointsTable(), note(""),
+		f.settingsTable(), note(""), f.hindsightTable(),
 	}
 }
 
 // chart draws the field's curves.
 func (f field) chart() autoscale.Chart {
 	chart := autoscale.Chart{
-		Title: "Cost against time with too few members, " + f.name, X: "time with too few members (%)", Y: "member-hours", Ticks: []float64{0, 0.5, 1, 2, 5, 10, 20},
+		Title: "Cost against time with too few members, " + f.name, X: "time with too few members (%)",
+		Y: "member-hours", Ticks: []float64{0, 0.5, 1, 2, 5, 10, 20},
 	}
 	for i, trial := range f.trials {
 		panel := autoscale.Panel{Title: trial.load.name, Top: costliest * trial.needed()}
@@ -238,14 +257,21 @@ const costliest = 3
 // curveNotes explain the curves.
 var curveNotes = []fmt.Stringer{
 	note(""),
-	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a minute to start, or as long as a value of the trace", 100*busiest)),
-	note("stands for where that is longer. Those needed carry the load at each moment, without any start or reserve. A point is unbeaten if no other"),
-	note("one has as few member-hours for as little time, and less of one of them. Targets are of what a member carries, and the forecast is as long as a"),
-	note("start. The band of heat is from 0.4 to 1.2 × its target, and that of threshold from a third of its upper end, as in the tables above. Both count"),
-	note(fmt.Sprintf("decisions, and have one every %.0f s; the others have one a value. Queue has a member for so many seconds of a member's work that wait: it is for",
+	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a "+
+		"minute to start, or as long as a value of the trace", 100*busiest)),
+	note("stands for where that is longer. Those needed carry the load at each moment, without any start or reserve. " +
+		"A point is unbeaten if no other"),
+	note("one has as few member-hours for as little time, and less of one of them. Targets are of what a member " +
+		"carries, and the forecast is as long as a"),
+	note("start. The band of heat is from 0.4 to 1.2 × its target, and that of threshold from a third of its upper " +
+		"end, as in the tables above. Both count"),
+	note(fmt.Sprintf("decisions, and have one every %.0f s; the others have one a value. Queue has a member for so "+
+		"many seconds of a member's work that wait: it is for",
 		domain.DefaultScalingInterval.Seconds())),
-	note("work that may wait, has members only once some does, and is not in the pictures. The cheapest settings are of those in the table, and good"),
-	note(fmt.Sprintf("for a share if there are too few members for no more than %g × as much. Nobody who has to choose a setting knows it before. Where none is good,",
+	note("work that may wait, has members only once some does, and is not in the pictures. The cheapest settings are " +
+		"of those in the table, and good"),
+	note(fmt.Sprintf("for a share if there are too few members for no more than %g × as much. Nobody who has to "+
+		"choose a setting knows it before. Where none is good,",
 		shareBar)),
 	note("the cheapest constant count counts."),
 }

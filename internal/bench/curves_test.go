@@ -18,12 +18,16 @@ import (
 
 // hours returns a load with one value per hour.
 func hours(values ...float64) load {
-	return load{name: "hours", capacity: 1, trace: autoscale.Trace{Start: time.Unix(0, 0), Step: time.Hour, Load: values}}
+	return load{
+		name: "hours", capacity: 1, trace: autoscale.Trace{Start: time.Unix(0, 0), Step: time.Hour, Load: values},
+	}
 }
 
 func TestConstantCount(t *testing.T) {
 	tr := trial{hours(0, 1, 2, 3, 4, 4, 4, 8), 2}
-	for members, want := range map[int]fate{1: {percent: 62.5, memberHours: 8}, 2: {percent: 12.5, memberHours: 16}, 4: {memberHours: 32}} {
+	for members, want := range map[int]fate{
+		1: {percent: 62.5, memberHours: 8}, 2: {percent: 12.5, memberHours: 16}, 4: {memberHours: 32},
+	} {
 		if got := tr.constant(members); got != want {
 			t.Errorf("with %d members it is %+v, want %+v", members, got, want)
 		}
@@ -35,7 +39,10 @@ func TestConstantCount(t *testing.T) {
 
 func TestUnbeaten(t *testing.T) {
 	of := func(points ...fate) curve { return curve{points: points} }
-	all := []curve{of(fate{percent: 1, memberHours: 10}, fate{percent: 2, memberHours: 10}), of(fate{percent: 0, memberHours: 20}, fate{percent: 1, memberHours: 10})}
+	all := []curve{
+		of(fate{percent: 1, memberHours: 10}, fate{percent: 2, memberHours: 10}),
+		of(fate{percent: 0, memberHours: 20}, fate{percent: 1, memberHours: 10}),
+	}
 	for point, want := range map[fate]bool{
 		{percent: 1, memberHours: 10}: true, {percent: 2, memberHours: 10}: false, {percent: 0, memberHours: 20}: true,
 		{percent: 0, memberHours: 21}: false, {percent: 3, memberHours: 9}: true,
@@ -76,7 +83,8 @@ func TestField(t *testing.T) {
 	// Settings with fewer members have too few for longer.
 	for i, curves := range f.curves {
 		for _, c := range curves[:2] {
-			if first, last := c.points[0], c.points[len(c.points)-1]; first.memberHours <= last.memberHours || first.percent > last.percent {
+			if first, last := c.points[0], c.points[len(c.points)-1]; first.memberHours <= last.memberHours ||
+				first.percent > last.percent {
 				t.Errorf("%s, %s: %+v is before %+v", f.trials[i].load.name, c.name, first, last)
 			}
 		}
@@ -97,7 +105,9 @@ func TestHindsight(t *testing.T) {
 	one := trial{hours(slices.Repeat([]float64{1}, 100)...), 1}
 	f := field{trials: []trial{one, one}}
 	for _, byTarget := range []fate{{percent: 1, memberHours: 110}, {percent: 50, memberHours: 10}} {
-		curves := []curve{{points: []fate{{memberHours: 300}, {percent: 1.25, memberHours: 200}}}, {points: []fate{byTarget}}}
+		curves := []curve{
+			{points: []fate{{memberHours: 300}, {percent: 1.25, memberHours: 200}}}, {points: []fate{byTarget}},
+		}
 		f.curves = append(f.curves, append(curves, make([]curve, len(contenders)-2)...))
 	}
 	rows := f.hindsightTable().rows

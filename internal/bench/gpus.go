@@ -60,7 +60,8 @@ func (b *bench) agentWithGPUs(ctx context.Context) ([]byte, error) {
 	if err := os.WriteFile(g.control, []byte(fakenvml.Text(fakenvml.V100s("bench", hostGPUs)...)), 0o644); err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, "#!/bin/sh\n%s='%s' LD_LIBRARY_PATH='%s' exec '%s' \"$@\"\n", fakenvml.Variable, g.control, g.library, g.agent), nil
+	return fmt.Appendf(nil, "#!/bin/sh\n%s='%s' LD_LIBRARY_PATH='%s' exec '%s' \"$@\"\n", fakenvml.Variable, g.control,
+		g.library, g.agent), nil
 }
 
 // loadAgent loads an image of the controller and the agent with GPUs, and returns its name.
@@ -70,7 +71,8 @@ func (s *swarmBench) loadAgent(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for in, on := range map[string]string{entrypoint: s.gpus.agent, control: s.gpus.control, library + "/" + fakenvml.Library: filepath.Join(s.gpus.library, fakenvml.Library)} {
+	for in, on := range map[string]string{entrypoint: s.gpus.agent, control: s.gpus.control, library + "/" +
+		fakenvml.Library: filepath.Join(s.gpus.library, fakenvml.Library)} {
 		file, err := image.FromDisk(in, on)
 		if err != nil {
 			return "", err
@@ -78,6 +80,9 @@ func (s *swarmBench) loadAgent(ctx context.Context) (string, error) {
 		file.Mode = 0o755
 		files = append(files, file)
 	}
-	_, err = s.load(ctx, name, v1.Config{Entrypoint: []string{entrypoint}, Env: []string{fakenvml.Variable + "=" + control, "LD_LIBRARY_PATH=" + library}}, files...)
+	_, err = s.load(ctx, name, v1.Config{
+		Entrypoint: []string{entrypoint},
+		Env:        []string{fakenvml.Variable + "=" + control, "LD_LIBRARY_PATH=" + library},
+	}, files...)
 	return name, err
 }

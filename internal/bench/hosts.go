@@ -174,7 +174,8 @@ func formTable(took sample) []fmt.Stringer {
 		verdict(took.median() <= formBar))
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("An apply of the cluster, median of %d: programs are brought, supervisors, agents and the", labRuns)),
+		note(fmt.Sprintf("An apply of the cluster, median of %d: programs are brought, supervisors, agents and the",
+			labRuns)),
 		note("controller run. Before each, all of Trainyard's is removed from the hosts.\n"),
 	}
 }
@@ -266,12 +267,16 @@ func hostsPlanTable(plans []hostsPlan) []fmt.Stringer {
 	most, least := last.calls()
 	return []fmt.Stringer{
 		t,
-		note("Plans without change of a group on three hosts, over one SSH connection a host. A third of the members have a"),
+		note(
+			"Plans without change of a group on three hosts, over one SSH connection a host. A third of the " +
+				"members have a",
+		),
 		note("slot of a GPU pool."),
 		note(fmt.Sprintf("Calls to the manager: %s.", most)),
 		note(fmt.Sprintf("Calls to another host: %s.", least)),
 		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.",
-			count(last.members), times(hostsPlanBar), count(first.members), times(ratio), verdict(ratio <= hostsPlanBar))),
+			count(last.members), times(hostsPlanBar), count(first.members), times(ratio),
+			verdict(ratio <= hostsPlanBar))),
 		note(fmt.Sprintf("Bar: calls constant: %s. One call a host: %s.\n",
 			verdict(constant), verdict(most.total() <= hostCallsBar))),
 	}

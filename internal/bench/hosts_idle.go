@@ -143,12 +143,20 @@ func (i idleHosts) table() []fmt.Stringer {
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Private memory, and processor time over %s in which nothing changes; the controller asks the agents", idleFor)),
-		note(fmt.Sprintf("every %s. By systemd is what it accounts to their two units (MemoryCurrent). Resident is what both", asked)),
-		note("have in memory in all, with what is mapped of their programs' files: page cache, which the kernel takes back when"),
+		note(fmt.Sprintf(
+			"Private memory, and processor time over %s in which nothing changes; the controller asks the agents",
+			idleFor,
+		)),
+		note(fmt.Sprintf(
+			"every %s. By systemd is what it accounts to their two units (MemoryCurrent). Resident is what both", asked,
+		)),
+		note("have in memory in all, with what is mapped of their programs' files: page cache, which the kernel " +
+			"takes back when"),
 		note("it needs memory, and maps by up to 2 MiB at once."),
-		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory, and by systemd: %s. Under %.0f %% of a core: %s.\n",
-			mebibytes(hostMemoryBar), verdict(float64(memory) < hostMemoryBar), 100*hostCPUBar, verdict(share < hostCPUBar))),
+		note(fmt.Sprintf("Bar: supervisor and agent under 50 MB (%s) of private memory, and by systemd: %s. Under "+
+			"%.0f %% of a core: %s.\n",
+			mebibytes(hostMemoryBar), verdict(float64(memory) < hostMemoryBar), 100*hostCPUBar,
+			verdict(share < hostCPUBar))),
 	}
 }
 
@@ -161,7 +169,8 @@ func (h *hostsBench) unitPrefix(w *workspace, member int) string {
 func (h *hostsBench) gone(ctx context.Context) error {
 	for _, host := range h.bed.Hosts {
 		for {
-			left, err := host.Run(ctx, `systemctl list-units --plain --no-legend 'trainyard-*' | grep -c 'job.x2dworker' || true`)
+			left, err := host.Run(ctx,
+				`systemctl list-units --plain --no-legend 'trainyard-*' | grep -c 'job.x2dworker' || true`)
 			if err != nil {
 				return err
 			}
@@ -203,7 +212,8 @@ while True:
 // took to start again.
 func (h *hostsBench) restarts(ctx context.Context, prefix func(member int) string) (took sample, err error) {
 	for i := range restarted {
-		output, err := h.bed.Hosts[0].Run(ctx, fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))
+		output, err := h.bed.Hosts[0].Run(ctx,
+			fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))
 		if err != nil {
 			return nil, err
 		}

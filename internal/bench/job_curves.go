@@ -30,25 +30,31 @@ func (p publishedJob) jobContenders() []jobContender {
 	}
 	busy := []float64{5, 10, 15, 20, 30, 40}
 	return []jobContender{
-		{"marginal gain, settled", "threshold %g", greenCurve, "", []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.8}, func(threshold float64) domain.AutoscalingPolicy {
-			policy := ours(ourInitial, most)
-			policy.Metrics["progress"].Algorithm.MarginalGain.Threshold = threshold
-			return policy
-		}, ourRuns},
-		{"marginal gain, first run", "initial %g", greenCurve, "2 3", []float64{2, 5, 10, 15, 20, 30}, func(initial float64) domain.AutoscalingPolicy {
-			return ours(int(initial), most)
-		}, 1},
+		{"marginal gain, settled", "threshold %g", greenCurve, "", []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.8},
+			func(threshold float64) domain.AutoscalingPolicy {
+				policy := ours(ourInitial, most)
+				policy.Metrics["progress"].Algorithm.MarginalGain.Threshold = threshold
+				return policy
+			}, ourRuns},
+		{"marginal gain, first run", "initial %g", greenCurve, "2 3", []float64{2, 5, 10, 15, 20, 30},
+			func(initial float64) domain.AutoscalingPolicy {
+				return ours(int(initial), most)
+			}, 1},
 		{"target, of the utilisation", "%g %%", blueCurve, "", busy, func(percent float64) domain.AutoscalingPolicy {
 			return bounded(utilisationTarget(percent))
 		}, 1},
-		{"threshold", "upper %g %%", violetCurve, "", busy, func(upper float64) domain.AutoscalingPolicy { return bounded(thresholdAt(upper)) }, 1},
-		{"heat, as published", "target × %g", orangeCurve, "", []float64{0.5, 1, 2, 3, 4}, func(factor float64) domain.AutoscalingPolicy {
-			heat := p.heat
-			heat.Lower, heat.Target, heat.Upper = heat.Lower*factor, heat.Target*factor, heat.Upper*factor
-			scaled := p
-			scaled.heat = heat
-			return bounded(scaled.reference())
-		}, 1},
+		{
+			"threshold", "upper %g %%", violetCurve, "", busy,
+			func(upper float64) domain.AutoscalingPolicy { return bounded(thresholdAt(upper)) }, 1,
+		},
+		{"heat, as published", "target × %g", orangeCurve, "", []float64{0.5, 1, 2, 3, 4},
+			func(factor float64) domain.AutoscalingPolicy {
+				heat := p.heat
+				heat.Lower, heat.Target, heat.Upper = heat.Lower*factor, heat.Target*factor, heat.Upper*factor
+				scaled := p
+				scaled.heat = heat
+				return bounded(scaled.reference())
+			}, 1},
 	}
 }
 
@@ -72,7 +78,10 @@ func (p publishedJob) curves() []jobCurve {
 	static := jobCurve{line: autoscale.Curve{Name: "constant count (published)", Colour: greyCurve, Dashes: "6 3"}}
 	for _, members := range slices.Sorted(maps.Keys(p.seconds)) {
 		seconds := float64(p.seconds[members])
-		static.points = append(static.points, jobPoint{setting: fmt.Sprintf("%d members", members), seconds: seconds, memberHours: seconds * float64(members) / 3600})
+		static.points = append(static.points, jobPoint{
+			setting: fmt.Sprintf("%d members", members), seconds: seconds,
+			memberHours: seconds * float64(members) / 3600,
+		})
 	}
 	all := []jobCurve{static}
 	for _, c := range p.jobContenders() {
@@ -83,7 +92,8 @@ func (p publishedJob) curves() []jobCurve {
 				point.endless = err.Error()
 			} else {
 				last := runs[len(runs)-1]
-				point.seconds, point.memberHours, point.changes = last.Took.Seconds(), last.MemberSeconds/3600, last.Changes()
+				point.seconds, point.memberHours, point.changes = last.Took.Seconds(), last.MemberSeconds/3600,
+					last.Changes()
 			}
 			made.points = append(made.points, point)
 		}
@@ -92,7 +102,8 @@ func (p publishedJob) curves() []jobCurve {
 	for i := range all {
 		for _, point := range all[i].points {
 			if point.endless == "" {
-				all[i].line.Points = append(all[i].line.Points, autoscale.ChartPoint{X: point.seconds, Y: point.memberHours})
+				all[i].line.Points = append(all[i].line.Points,
+					autoscale.ChartPoint{X: point.seconds, Y: point.memberHours})
 			}
 		}
 	}
@@ -125,7 +136,8 @@ func jobCurvesTable() *table {
 				if point.unbeaten(all) {
 					mark = "yes"
 				}
-				t.add(name, fmt.Sprintf("%.0f", point.seconds), fmt.Sprintf("%.2f", point.memberHours), count(point.changes), mark)
+				t.add(name, fmt.Sprintf("%.0f", point.seconds), fmt.Sprintf("%.2f", point.memberHours),
+					count(point.changes), mark)
 			}
 		}
 	}
@@ -134,7 +146,9 @@ func jobCurvesTable() *table {
 
 // jobChart draws the curves of the jobs.
 func jobChart() autoscale.Chart {
-	chart := autoscale.Chart{Title: "Cost against time, a training on Spark workers", X: "time of the training (s)", Y: "member-hours"}
+	chart := autoscale.Chart{
+		Title: "Cost against time, a training on Spark workers", X: "time of the training (s)", Y: "member-hours",
+	}
 	for _, job := range publishedJobs {
 		panel := autoscale.Panel{Title: job.name}
 		for _, c := range job.curves() {
@@ -147,7 +161,12 @@ func jobChart() autoscale.Chart {
 
 // jobCurveNotes explain the jobs' curves.
 var jobCurveNotes = []fmt.Stringer{
-	note("A training has no time with too few members, but takes longer with them: its curves are of how long it takes. Constant counts are published, all"),
-	note("else is the model's, with counts from 2 to those published. Heat has the paper's band and target, times so much. Marginal gain is shown in"),
-	note(fmt.Sprintf("its first run, by the count that it begins with, and in run %d, when it has settled, from %d members on.", ourRuns, ourInitial)),
+	note("A training has no time with too few members, but takes longer with them: its curves are of how long it " +
+		"takes. Constant counts are published, all"),
+	note("else is the model's, with counts from 2 to those published. Heat has the paper's band and target, times so " +
+		"much. Marginal gain is shown in"),
+	note(fmt.Sprintf(
+		"its first run, by the count that it begins with, and in run %d, when it has settled, from %d members on.",
+		ourRuns, ourInitial,
+	)),
 }

@@ -151,7 +151,8 @@ func (p publishedJob) run() (r jobRuns, err error) {
 // member-seconds than that count.
 func (p publishedJob) bars(run autoscale.JobRun) (sooner, near, fewer bool) {
 	best := float64(p.seconds[p.best])
-	return run.Took.Seconds() < float64(p.seconds[2]), run.Took.Seconds() <= slack*best, math.Round(run.MemberSeconds) < float64(p.best)*best
+	return run.Took.Seconds() < float64(p.seconds[2]), run.Took.Seconds() <= slack*best,
+		math.Round(run.MemberSeconds) < float64(p.best)*best
 }
 
 // sections are the job's table, and its bars.
@@ -160,7 +161,9 @@ func (p publishedJob) sections() ([]fmt.Stringer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{head: []string{p.name + ", Spark workers on CPUs", "seconds", "of the best", "member-seconds", "changes", "at the end"}}
+	t := &table{head: []string{
+		p.name + ", Spark workers on CPUs", "seconds", "of the best", "member-seconds", "changes", "at the end",
+	}}
 	best := float64(p.seconds[p.best])
 	of := func(seconds float64) string { return times(seconds / best) }
 	static := func(name string, members int) {
@@ -168,7 +171,8 @@ func (p publishedJob) sections() ([]fmt.Stringer, error) {
 		t.add(name, fmt.Sprint(seconds), of(float64(seconds)), count(seconds*members), "0", count(members))
 	}
 	row := func(name string, run autoscale.JobRun) {
-		t.add(name, fmt.Sprintf("%.0f", run.Took.Seconds()), of(run.Took.Seconds()), count(int(math.Round(run.MemberSeconds))),
+		t.add(name, fmt.Sprintf("%.0f", run.Took.Seconds()), of(run.Took.Seconds()),
+			count(int(math.Round(run.MemberSeconds))),
 			count(run.Changes()), count(run.Last()))
 	}
 	static("two workers (published)", 2)
@@ -187,14 +191,20 @@ func (p publishedJob) sections() ([]fmt.Stringer, error) {
 	}
 	off := func(run autoscale.JobRun) float64 { return 100 * (run.Took.Seconds()/float64(p.autoscaled) - 1) }
 	sections := []fmt.Stringer{
-		t, note(fmt.Sprintf("Reproduction: heat is %+.1f %% off the published time, and %+.1f %% where it never scales in.", off(r.heat), off(r.growing))),
+		t,
+		note(fmt.Sprintf("Reproduction: heat is %+.1f %% off the published time, and %+.1f %% where it "+
+			"never scales in.",
+			off(r.heat), off(r.growing))),
 	}
 	for _, bar := range []struct {
 		text string
 		held func(autoscale.JobRun) bool
 	}{
 		{"sooner than two static workers", func(run autoscale.JobRun) bool { held, _, _ := p.bars(run); return held }},
-		{"within 10 % of the best static count", func(run autoscale.JobRun) bool { _, held, _ := p.bars(run); return held }},
+		{
+			"within 10 % of the best static count",
+			func(run autoscale.JobRun) bool { _, held, _ := p.bars(run); return held },
+		},
 		{"fewer member-seconds than that", func(run autoscale.JobRun) bool { _, _, held := p.bars(run); return held }},
 	} {
 		sections = append(sections, note(fmt.Sprintf("Bar: %s: %s.", bar.text, r.ours.from(bar.held))))
@@ -222,21 +232,33 @@ func (l learned) from(held func(autoscale.JobRun) bool) string {
 
 // jobNotes say how far the jobs' tables can be trusted.
 var jobNotes = []fmt.Stringer{
-	note("Published are the times of constant counts (1, 2, 5, 10, 15, …, 35) and of the reference's autoscaler, and its settings. All else is the model's."),
-	note(fmt.Sprintf("Fitted, the same for both jobs: a startup of %.0f s, a pause of %.0f s in which nothing gets on after each change that took effect,",
+	note("Published are the times of constant counts (1, 2, 5, 10, 15, …, 35) and of the reference's autoscaler, and " +
+		"its settings. All else is the model's."),
+	note(fmt.Sprintf("Fitted, the same for both jobs: a startup of %.0f s, a pause of %.0f s in which nothing gets "+
+		"on after each change that took effect,",
 		fittedStartup.Seconds(), fittedPause.Seconds())),
-	note(fmt.Sprintf("and a single worker that is busy to %d %%; anything from 25 %% on makes the same times. Three numbers for two times are a",
+	note(fmt.Sprintf("and a single worker that is busy to %d %%; anything from 25 %% on makes the same times. Three "+
+		"numbers for two times are a",
 		fittedBusy)),
 	note("calibration, and no proof."),
-	note("In the model, heat loses because it takes a pause for idleness: it scales in, and out again, every minute or so. The paper says that it"),
-	note("scales in only while no application runs. Without scaling in, the same numbers explain neither of its times, and classification not by far."),
-	note("Between two published counts, the speed 1/T is taken to be linear in the count: the times of 3, 4, 6 to 9 and 11 to 14 workers are made up so."),
-	note("Left out: that a change may cost more where it is larger, work that is lost and done again, the 30 s over which the reference's metrics look"),
+	note("In the model, heat loses because it takes a pause for idleness: it scales in, and out again, every minute " +
+		"or so. The paper says that it"),
+	note("scales in only while no application runs. Without scaling in, the same numbers explain neither of its " +
+		"times, and classification not by far."),
+	note("Between two published counts, the speed 1/T is taken to be linear in the count: the times of 3, 4, 6 to 9 " +
+		"and 11 to 14 workers are made up so."),
+	note("Left out: that a change may cost more where it is larger, work that is lost and done again, the 30 s over " +
+		"which the reference's metrics look"),
 	note("back, and noise. Between two runs, new workers get ready, and nothing is decided."),
-	note(fmt.Sprintf("Ours: marginal gain of the job's progress, threshold %g, settle %.0f s, initial %d, min 2, chosen with the jobs known. Count and state",
+	note(fmt.Sprintf("Ours: marginal gain of the job's progress, threshold %g, settle %.0f s, initial %d, min 2, "+
+		"chosen with the jobs known. Count and state",
 		ourThreshold, ourSettle.Seconds(), ourInitial)),
-	note("go on from run to run. Once both neighbours of a count were tried, or it is a bound, it is the knee, and nothing changes any more: then"),
-	note("startup and pause play no part, either. A role that is made anew, with nothing but its knee for initial, still tries the neighbours first."),
-	note("Regression is bounded to 9, as the reference bounds its counts: 10 is the best static count itself, and a policy that finds it takes as many"),
-	note("member-seconds as it, not fewer. It begins at 5, as it gains but 5 % with the third worker: from 2 on, the search would end there."),
+	note("go on from run to run. Once both neighbours of a count were tried, or it is a bound, it is the knee, and " +
+		"nothing changes any more: then"),
+	note("startup and pause play no part, either. A role that is made anew, with nothing but its knee for initial, " +
+		"still tries the neighbours first."),
+	note("Regression is bounded to 9, as the reference bounds its counts: 10 is the best static count itself, and a " +
+		"policy that finds it takes as many"),
+	note("member-seconds as it, not fewer. It begins at 5, as it gains but 5 % with the third worker: from 2 on, the " +
+		"search would end there."),
 }

@@ -74,7 +74,8 @@ func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rule.name, err)
 		}
-		b.say("kafka: %.1f broker-minutes, %d seconds over %d ms, %s moved, %d changes", day.brokers.Minutes(), day.late(), kafkaBound, mebibytes(day.moved), day.changes)
+		b.say("kafka: %.1f broker-minutes, %d seconds over %d ms, %s moved, %d changes", day.brokers.Minutes(),
+			day.late(), kafkaBound, mebibytes(day.moved), day.changes)
 		days = append(days, day)
 	}
 	return kafkaTables(carried, b.day, rules, days), nil
@@ -97,7 +98,8 @@ func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
 		return nil, fmt.Errorf("the jars of Kafka can't be installed: %w", err)
 	}
 	k.libs = strings.TrimSpace(string(libs))
-	build := exec.CommandContext(ctx, "go", "build", "-o", k.programs+"/", "./modules/kafka/rebalancer", "./modules/kafka/load")
+	build := exec.CommandContext(ctx, "go", "build", "-o", k.programs+"/", "./modules/kafka/rebalancer",
+		"./modules/kafka/load")
 	build.Stderr = b.progress
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("the rebalancer and the load can't be built: %w", err)
@@ -120,7 +122,8 @@ const (
 func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
 	k.say("kafka: what %d brokers take", kafkaMost)
 	day, err := k.carry(ctx, staticBrokers(kafkaMost), []string{
-		"-shape", "ramp", "-base", "50", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration", kafkaRamp.String(),
+		"-shape", "ramp", "-base", "50", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration",
+		kafkaRamp.String(),
 	})
 	if err != nil {
 		return 0, err
@@ -158,7 +161,9 @@ func kafkaLesson(carried float64, day time.Duration) lesson {
 // staticBrokers is a rule with a constant count.
 func staticBrokers(count int) kafkaRule {
 	return kafkaRule{name: fmt.Sprintf("static, %d", count), begin: count, attributes: fmt.Sprintf(
-		"  autoscale  = { min = %[1]d, max = %[1]d, load = { url = local.load }, algorithm = { target = { value = 1 } } }\n", count,
+		"  autoscale  = { min = %[1]d, max = %[1]d, load = { url = local.load }, algorithm = { target = { value "+
+			"= 1 } } }\n",
+		count,
 	)}
 }
 
@@ -178,13 +183,18 @@ func (p pupil) onBrokers() kafkaRule {
 			algorithm = fmt.Sprintf("target = { value = %s }", decimal(a.Target.Value))
 		case a.Heat != nil:
 			// Heat follows processor utilisation, which is kafkaBusy for a broker at its capacity.
-			load, algorithm = `window = "15s"`, fmt.Sprintf("heat = { lower = %s, upper = %s, target = %s, recurrence = %d }",
-				decimal(kafkaBusy*a.Heat.Lower), decimal(kafkaBusy*a.Heat.Upper), decimal(kafkaBusy*a.Heat.Target), a.Heat.Recurrence)
+			load, algorithm = `window = "15s"`,
+				fmt.Sprintf("heat = { lower = %s, upper = %s, target = %s, recurrence = %d }",
+
+					decimal(kafkaBusy*a.Heat.Lower), decimal(kafkaBusy*a.Heat.Upper), decimal(kafkaBusy*a.Heat.Target),
+					a.Heat.Recurrence)
 		case a.Risk != nil:
-			algorithm = fmt.Sprintf("risk = { percent = %s, capacity = %s }", decimal(a.Risk.Percent), decimal(a.Risk.Capacity))
+			algorithm = fmt.Sprintf("risk = { percent = %s, capacity = %s }", decimal(a.Risk.Percent),
+				decimal(a.Risk.Capacity))
 		case a.Learned != nil:
 			rule.model = a.Learned.Model.Text
-			algorithm = fmt.Sprintf(`learned = { model = file("%s"), capacity = %s }`, kafkaModel, decimal(a.Learned.Capacity))
+			algorithm = fmt.Sprintf(`learned = { model = file("%s"), capacity = %s }`, kafkaModel,
+				decimal(a.Learned.Capacity))
 		}
 	}
 	rule.attributes = fmt.Sprintf(`  autoscale = {
@@ -196,7 +206,8 @@ func (p pupil) onBrokers() kafkaRule {
     algorithm            = { %s }
     %s
   }
-`, kafkaLeast, kafkaMost, still(p.policy.Interval), still(p.policy.ScaleOut.Cooldown), still(p.policy.ScaleIn.Stabilisation), algorithm, load)
+`, kafkaLeast, kafkaMost, still(p.policy.Interval), still(p.policy.ScaleOut.Cooldown),
+		still(p.policy.ScaleIn.Stabilisation), algorithm, load)
 	return rule
 }
 
@@ -240,7 +251,8 @@ module "kafka" {
   broker     = { port = %d, heap_mib = 384, resources = { cpus = %g } }
   rebalancer = { program = "%s", port = %d, throttle_mib = 10 }
 %s}
-`, kafkaLoadAt, k.libs, kafkaPort, kafkaCPUs, filepath.Join(k.programs, "rebalancer"), kafkaRebalancerPort, rule.attributes), 0o600)
+`, kafkaLoadAt, k.libs, kafkaPort, kafkaCPUs, filepath.Join(k.programs, "rebalancer"), kafkaRebalancerPort,
+		rule.attributes), 0o600)
 }
 
 // kafkaSecond is one second in the report of a load.

@@ -165,7 +165,8 @@ const kafkaPatience = 5 * time.Minute
 
 // awaitKafka waits until this many brokers are running.
 func awaitKafka(ctx context.Context, brokers int) (kafkaStatus, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, kafkaPatience, fmt.Errorf("there are no %d brokers by what %s says", brokers, kafkaRebalancer))
+	ctx, cancel := context.WithTimeoutCause(ctx, kafkaPatience,
+		fmt.Errorf("there are no %d brokers by what %s says", brokers, kafkaRebalancer))
 	defer cancel()
 	for {
 		if now, err := kafkaNow(ctx); err == nil && now.Brokers >= brokers && now.Reassigning == 0 {
@@ -179,16 +180,24 @@ func awaitKafka(ctx context.Context, brokers int) (kafkaStatus, error) {
 
 // kafkaTables are the results of all rules.
 func kafkaTables(carried float64, day time.Duration, rules []kafkaRule, days []kafkaOutcome) []fmt.Stringer {
-	t := &table{head: []string{"brokers by", "setting", "broker-minutes", "of all", fmt.Sprintf("seconds over %d ms", kafkaBound), "moved", "changes"}}
+	t := &table{head: []string{
+		"brokers by", "setting", "broker-minutes", "of all", fmt.Sprintf("seconds over %d ms", kafkaBound), "moved",
+		"changes",
+	}}
 	for i, rule := range rules {
 		d := days[i]
-		t.add(rule.name, rule.setting, fmt.Sprintf("%.1f", d.brokers.Minutes()), fmt.Sprintf("%.0f %%", 100*ratioOf(d.brokers, days[0].brokers)),
-			fmt.Sprint(d.late()), mebibytes(d.moved), fmt.Sprint(d.changes))
+		t.add(rule.name, rule.setting, fmt.Sprintf("%.1f", d.brokers.Minutes()),
+			fmt.Sprintf("%.0f %%", 100*ratioOf(d.brokers, days[0].brokers)),
+			fmt.Sprint(d.late()), mebibytes(d.moved),
+			fmt.Sprint(d.changes))
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("A day is %s long, a sine from %.0f records of 1 kB a second to %.0f, by 30 producers, on 12 partitions with three copies each.", day, kafkaBase*carried, kafkaPeak*carried)),
-		note(fmt.Sprintf("A broker has %g processors, and carries %.0f records a second: %.0f %% of what it takes within the bound. Seconds count whose p99 was over it.", kafkaCPUs, carried, 100*kafkaBusy)),
-		note("Models are trained, and rules tuned with as many decisions, on thirty such days in a model; heat goes by processors. One day each: no spread is known."),
+		note(fmt.Sprintf("A day is %s long, a sine from %.0f records of 1 kB a second to %.0f, by 30 producers, on "+
+			"12 partitions with three copies each.", day, kafkaBase*carried, kafkaPeak*carried)),
+		note(fmt.Sprintf("A broker has %g processors, and carries %.0f records a second: %.0f %% of what it takes "+
+			"within the bound. Seconds count whose p99 was over it.", kafkaCPUs, carried, 100*kafkaBusy)),
+		note("Models are trained, and rules tuned with as many decisions, on thirty such days in a model; heat goes " +
+			"by processors. One day each: no spread is known."),
 	}
 }

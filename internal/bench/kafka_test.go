@@ -52,24 +52,33 @@ func TestKafkaRules(t *testing.T) {
 	if got, want := len(l.problem.Trace.Load), int(kafkaDays*time.Hour/kafkaStep); got != want {
 		t.Errorf("the trace has %d values, want %d", got, want)
 	}
-	for i, want := range []string{"target = { value = 700 }", "heat = { lower = 21, upper = 63, target = 52.5, recurrence = 3 }", "risk = { percent = 70, capacity = 1000 }"} {
+	for i, want := range []string{
+		"target = { value = 700 }", "heat = { lower = 21, upper = 63, target = 52.5, recurrence = 3 }",
+		"risk = { percent = 70, capacity = 1000 }",
+	} {
 		policy := learnedRules[i].policy(l.problem, 70, time.Minute)
 		policy.Interval = lasting(15 * time.Second)
 		rule := pupil{name: "a rule", policy: policy}.onBrokers()
-		if !strings.Contains(rule.attributes, want) || !strings.Contains(rule.attributes, `interval             = "15s"`) || !strings.Contains(rule.attributes, `"1m0s"`) {
+		if !strings.Contains(rule.attributes, want) ||
+			!strings.Contains(rule.attributes, `interval             = "15s"`) ||
+			!strings.Contains(rule.attributes, `"1m0s"`) {
 			t.Errorf("%q, the interval or the minute is not in\n%s", want, rule.attributes)
 		}
 	}
 	model := pupil{name: "dqn", policy: l.problem.Policy("{}")}.onBrokers()
-	if model.model != "{}" || !strings.Contains(model.attributes, `learned = { model = file("model.json"), capacity = 1000 }`) {
+	if model.model != "{}" ||
+		!strings.Contains(model.attributes, `learned = { model = file("model.json"), capacity = 1000 }`) {
 		t.Errorf("the model is %q, in\n%s", model.model, model.attributes)
 	}
 }
 
 func TestKafkaTables(t *testing.T) {
-	rules := []kafkaRule{staticBrokers(6), pupil{name: "target", setting: "70 %", policy: domain.AutoscalingPolicy{}}.onBrokers()}
+	rules := []kafkaRule{
+		staticBrokers(6), pupil{name: "target", setting: "70 %", policy: domain.AutoscalingPolicy{}}.onBrokers(),
+	}
 	days := []kafkaOutcome{
-		{brokers: 48 * time.Minute}, {brokers: 36 * time.Minute, moved: 3 << 20, changes: 4, seconds: []kafkaSecond{{Wanted: 1}}},
+		{brokers: 48 * time.Minute},
+		{brokers: 36 * time.Minute, moved: 3 << 20, changes: 4, seconds: []kafkaSecond{{Wanted: 1}}},
 	}
 	text := kafkaTables(1000, time.Hour, rules, days)[0].String()
 	for _, want := range []string{"static, 6", "48.0    100 %", "36.0     75 %", "3.0 MiB", "70 %"} {

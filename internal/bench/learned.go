@@ -48,15 +48,17 @@ func lessons() []lesson {
 	}
 	return []lesson{
 		newLesson("steps", steps(time.Hour, 1), learnedCapacity, steps(40*time.Minute, 2), steps(90*time.Minute, 3)),
-		newLesson("day", autoscale.Diurnal(shape(2, 8, 1)), learnedCapacity, autoscale.Diurnal(shape(2, 8, 2)), autoscale.Diurnal(shape(1, 6, 3))),
+		newLesson("day", autoscale.Diurnal(shape(2, 8, 1)), learnedCapacity, autoscale.Diurnal(shape(2, 8, 2)),
+			autoscale.Diurnal(shape(1, 6, 3))),
 		newLesson("bursts", bursty(1), learnedCapacity, bursty(2), bursty(3)),
 	}
 }
 
 func newLesson(name string, trace autoscale.Trace, capacity float64, others ...autoscale.Trace) lesson {
 	return lesson{name, train.Problem{
-		Trace: trace, Capacity: capacity, Bound: 1, Startup: 25 * time.Second, Change: autoscale.ChangeCost{Takes: 40 * time.Second, Lost: 0.15},
-		Min: 1, Max: 12, Interval: max(15*time.Second, trace.Step/5), Prices: train.DefaultPrices,
+		Trace: trace, Capacity: capacity, Bound: 1, Startup: 25 * time.Second,
+		Change: autoscale.ChangeCost{Takes: 40 * time.Second, Lost: 0.15},
+		Min:    1, Max: 12, Interval: max(15*time.Second, trace.Step/5), Prices: train.DefaultPrices,
 	}, others}
 }
 
@@ -65,7 +67,10 @@ func newLesson(name string, trace autoscale.Trace, capacity float64, others ...a
 func (l load) lesson() lesson {
 	half := len(l.trace.Load) / 2
 	part := func(from, to int) autoscale.Trace {
-		t := autoscale.Trace{Start: l.trace.Start.Add(time.Duration(from) * l.trace.Step), Step: l.trace.Step, Load: l.trace.Load[from:to]}
+		t := autoscale.Trace{
+			Start: l.trace.Start.Add(time.Duration(from) * l.trace.Step), Step: l.trace.Step,
+			Load: l.trace.Load[from:to],
+		}
 		if l.trace.Lost != nil {
 			t.Lost = l.trace.Lost[from:to]
 		}
@@ -132,17 +137,20 @@ func stabilised(policy domain.AutoscalingPolicy, still time.Duration) domain.Aut
 }
 
 var learnedRules = []rule{
-	{"target", "%.0f %%, scale-in after %s", 40, 110, [2]time.Duration{0, 5 * time.Minute}, func(p train.Problem, v float64, still time.Duration) domain.AutoscalingPolicy {
-		return stabilised(loadTarget(p.Capacity, v), still)
-	}},
-	{"heat", "target %.0f %%, cooldown %s", 30, 100, [2]time.Duration{time.Minute, 3 * time.Minute}, func(_ train.Problem, v float64, still time.Duration) domain.AutoscalingPolicy {
-		policy := heatAround(v)
-		policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown = lasting(still), lasting(still)
-		return policy
-	}},
-	{"risk", "%.2g %%, scale-in after %s", 0.1, 50, [2]time.Duration{0, 5 * time.Minute}, func(p train.Problem, v float64, still time.Duration) domain.AutoscalingPolicy {
-		return stabilised(loadRisk(p.Capacity, v), still)
-	}},
+	{"target", "%.0f %%, scale-in after %s", 40, 110, [2]time.Duration{0, 5 * time.Minute},
+		func(p train.Problem, v float64, still time.Duration) domain.AutoscalingPolicy {
+			return stabilised(loadTarget(p.Capacity, v), still)
+		}},
+	{"heat", "target %.0f %%, cooldown %s", 30, 100, [2]time.Duration{time.Minute, 3 * time.Minute},
+		func(_ train.Problem, v float64, still time.Duration) domain.AutoscalingPolicy {
+			policy := heatAround(v)
+			policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown = lasting(still), lasting(still)
+			return policy
+		}},
+	{"risk", "%.2g %%, scale-in after %s", 0.1, 50, [2]time.Duration{0, 5 * time.Minute},
+		func(p train.Problem, v float64, still time.Duration) domain.AutoscalingPolicy {
+			return stabilised(loadRisk(p.Capacity, v), still)
+		}},
 }
 
 // tune chooses the best setting of a rule on the lesson's load, trying as many as the budget of decisions allows.
@@ -159,7 +167,9 @@ func (l lesson) tune(r rule, budget int) (pupil, error) {
 				return best, fmt.Errorf("%s: %w", r.name, err)
 			}
 			if best.costs == nil || made.cost < best.costs[0].lesson {
-				best.costs, best.setting, best.policy = []judged{{lesson: made.cost}}, fmt.Sprintf(r.setting, value, still), policy
+				best.costs, best.setting, best.policy = []judged{
+					{lesson: made.cost},
+				}, fmt.Sprintf(r.setting, value, still), policy
 			}
 		}
 	}
@@ -215,7 +225,8 @@ func (l lesson) teach(ctx context.Context, seeds, updates int, say func(string, 
 			s.Algorithm, s.Seed, s.Updates = train.Algorithms[i/seeds], uint64(i%seeds)+1, updates
 			var err error
 			if all[i], err = train.Learn(ctx, l.problem, s, "", nil); err == nil {
-				say("learned: %s, %s, seed %d: %.3f an hour; the optimum is %.3f", l.name, s.Algorithm, s.Seed, all[i].Best.Cost, r.optimum)
+				say("learned: %s, %s, seed %d: %.3f an hour; the optimum is %.3f", l.name, s.Algorithm, s.Seed,
+					all[i].Best.Cost, r.optimum)
 			}
 			return err
 		})
@@ -225,7 +236,8 @@ func (l lesson) teach(ctx context.Context, seeds, updates int, say func(string, 
 	}
 	for i, learned := range all {
 		if i%seeds == 0 {
-			r.pupils = append(r.pupils, pupil{name: string(train.Algorithms[i/seeds]), setting: fmt.Sprintf("%d seeds", seeds)})
+			r.pupils = append(r.pupils,
+				pupil{name: string(train.Algorithms[i/seeds]), setting: fmt.Sprintf("%d seeds", seeds)})
 		}
 		policy := l.problem.Policy(learned.Text)
 		others, err := l.judge(policy, l.others...)
@@ -271,8 +283,10 @@ func (b *bench) learned(ctx context.Context) ([]fmt.Stringer, error) {
 		results = append(results, r)
 	}
 	return slices.Concat(
-		[]fmt.Stringer{note("Regret: the cost an hour above the optimum, on the load that was learned or tuned on."), note(""), regretsTable(results), note(""),
-			note("Loads that were not seen before:"), note(""), heldOutTable(results)}, learnedNotes), nil
+		[]fmt.Stringer{note("Regret: the cost an hour above the optimum, on the load that was learned or tuned on."),
+			note(""), regretsTable(results), note(""),
+			note("Loads that were not seen before:"), note(""),
+			heldOutTable(results)}, learnedNotes), nil
 }
 
 // spread formats the mean of values, with their minimum and maximum if there are several.
@@ -330,11 +344,17 @@ func heldOutTable(results []result) *table {
 // learnedNotes explain the tables.
 var learnedNotes = []fmt.Stringer{
 	note(""),
-	note(fmt.Sprintf("Costs are in member-hours: an hour with too few members counts %g, and a change of the count %g. A member takes 25 s to start, and a change", train.DefaultPrices.Under, train.DefaultPrices.Change)),
-	note("moves data for 40 s, with 15 % of the capacity lost; meanwhile no other change begins. Decisions are made every 15 s, or five for each value of a"),
-	note("trace where that is longer. The optimum knows the load beforehand and changes the count by one at a time: no policy that has to react gets there."),
-	note("Trainings are of 50,000 updates unless -updates says otherwise; of several seeds, means are shown, and the least and the most. The model is that"),
-	note("of the best of 26 points of the learning curve. Rules are tuned with as many simulated decisions as a training takes, by the cost on the same"),
-	note("load, and may change the count by several members at once. Loads that were not seen have other noise, steps of 40 and 90 minutes in place of 60,"),
+	note(fmt.Sprintf("Costs are in member-hours: an hour with too few members counts %g, and a change of the count "+
+		"%g. A member takes 25 s to start, and a change", train.DefaultPrices.Under, train.DefaultPrices.Change)),
+	note("moves data for 40 s, with 15 % of the capacity lost; meanwhile no other change begins. Decisions are made " +
+		"every 15 s, or five for each value of a"),
+	note("trace where that is longer. The optimum knows the load beforehand and changes the count by one at a time: " +
+		"no policy that has to react gets there."),
+	note("Trainings are of 50,000 updates unless -updates says otherwise; of several seeds, means are shown, and the " +
+		"least and the most. The model is that"),
+	note("of the best of 26 points of the learning curve. Rules are tuned with as many simulated decisions as a " +
+		"training takes, by the cost on the same"),
+	note("load, and may change the count by several members at once. Loads that were not seen have other noise, " +
+		"steps of 40 and 90 minutes in place of 60,"),
 	note("a smaller day, and other bursts; of a recorded load, the first half is learned, and the second one judges."),
 }

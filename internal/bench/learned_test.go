@@ -13,7 +13,10 @@ import (
 // In a lesson, no model costs less than the optimum, each rule is tuned within the budget, and both tables have the
 // results.
 func TestLesson(t *testing.T) {
-	shape := autoscale.Shape{Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Step: 15 * time.Second, Length: 2 * time.Hour, Base: 200, Peak: 400, Noise: 0.02, Seed: 1}
+	shape := autoscale.Shape{
+		Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Step: 15 * time.Second, Length: 2 * time.Hour, Base: 200,
+		Peak: 400, Noise: 0.02, Seed: 1,
+	}
 	other := shape
 	other.Seed = 2
 	l := newLesson("hours", autoscale.StepLoad(shape, 30*time.Minute), 100, autoscale.StepLoad(other, 20*time.Minute))
@@ -22,12 +25,14 @@ func TestLesson(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.pupils) != 5 || r.optimum <= 0 || r.othersOptimum <= 0 || r.budget < 26*480 {
-		t.Fatalf("it has %d pupils, optima of %g and %g, and a budget of %d", len(r.pupils), r.optimum, r.othersOptimum, r.budget)
+		t.Fatalf("it has %d pupils, optima of %g and %g, and a budget of %d", len(r.pupils), r.optimum, r.othersOptimum,
+			r.budget)
 	}
 	for _, p := range r.pupils[:2] {
 		for _, c := range p.costs {
 			if c.lesson < r.optimum-1e-9 || c.others.cost < r.othersOptimum-1e-9 {
-				t.Errorf("%s costs %g and %g; the optima are %g and %g", p.name, c.lesson, c.others.cost, r.optimum, r.othersOptimum)
+				t.Errorf("%s costs %g and %g; the optima are %g and %g", p.name, c.lesson, c.others.cost, r.optimum,
+					r.othersOptimum)
 			}
 		}
 	}
@@ -39,7 +44,8 @@ func TestLesson(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.setting == "" || p.costs[0].lesson > 1.05*made.cost {
-			t.Errorf("%s is tuned to %q, which costs %g, and one that was not %g", p.name, p.setting, p.costs[0].lesson, made.cost)
+			t.Errorf("%s is tuned to %q, which costs %g, and one that was not %g", p.name, p.setting, p.costs[0].lesson,
+				made.cost)
 		}
 	}
 	for _, made := range []*table{regretsTable([]result{r}), heldOutTable([]result{r})} {
@@ -53,13 +59,16 @@ func TestLesson(t *testing.T) {
 
 // The first half of a recorded load is for training, the second for evaluation.
 func TestLessonOfALoad(t *testing.T) {
-	trace := autoscale.Trace{Start: time.Unix(0, 0).UTC(), Step: 5 * time.Minute, Load: make([]float64, 101), Lost: make([]bool, 101)}
+	trace := autoscale.Trace{
+		Start: time.Unix(0, 0).UTC(), Step: 5 * time.Minute, Load: make([]float64, 101), Lost: make([]bool, 101),
+	}
 	for i := range trace.Load {
 		trace.Load[i] = float64(i)
 	}
 	l := load{name: "mine", trace: trace}.lesson()
 	judging := l.others[0]
-	if len(l.problem.Trace.Load) != 50 || len(judging.Load) != 51 || judging.Load[0] != 50 || !judging.Start.Equal(trace.Start.Add(250*time.Minute)) || len(judging.Lost) != 51 ||
+	if len(l.problem.Trace.Load) != 50 || len(judging.Load) != 51 || judging.Load[0] != 50 ||
+		!judging.Start.Equal(trace.Start.Add(250*time.Minute)) || len(judging.Lost) != 51 ||
 		l.problem.Interval != time.Minute || int(l.problem.Capacity) != 16 {
 		t.Errorf("the lesson is %+v", l)
 	}

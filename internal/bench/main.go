@@ -68,16 +68,35 @@ var parts = []struct {
 	{"supervise", "Supervision of idle members", (*bench).supervise, false, false},
 	{"agent", "An agent that measures its host", (*bench).agentCost, false, false},
 	{"scaling", "A controller that follows a thousand autoscaling policies", (*bench).scaling, false, false},
-	{"reaction", "Autoscaling policies that follow a load of processors, on the engine process", (*bench).reaction, false, false},
+	{
+		"reaction", "Autoscaling policies that follow a load of processors, on the engine process", (*bench).reaction,
+		false, false,
+	},
 	{"sweeps", "Sweeps of independent runs", (*bench).sweeps, false, false},
 	{"swarm", "A Swarm of three nodes, beside the docker command doing the same", (*bench).swarm, false, false},
 	{"hosts", "Bare hosts, beside a Swarm, and Ansible doing the same", (*bench).hosts, false, false},
 	{"policies", "Scaling policies over published jobs and over traces, in a model", (*bench).policies, true, false},
-	{"learned", "Models of the algorithm learned, beside the optimum and rules that were tuned as long, in a model", (*bench).learned, true, true},
-	{"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020", (*bench).psWorker, false, true},
-	{"multiworker", "Synchronous training with TensorFlow, on bare hosts and on a Swarm", (*bench).multiworker, false, true},
-	{"spark", "Spark with XGBoost on one, two and four workers, and by the policy, beside P. Stolin's measurements of 2021", (*bench).spark, false, true},
-	{"kafka", "A day of Kafka's brokers by each rule, among them models of the algorithm learned", (*bench).kafka, false, true},
+	{
+		"learned", "Models of the algorithm learned, beside the optimum and rules that were tuned as long, in a model",
+		(*bench).learned, true, true,
+	},
+	{
+		"ps-worker", "Parameter servers and workers with a real TensorFlow, beside B. Krasuski's measurements of 2020",
+		(*bench).psWorker, false, true,
+	},
+	{
+		"multiworker", "Synchronous training with TensorFlow, on bare hosts and on a Swarm", (*bench).multiworker,
+		false, true,
+	},
+	{
+		"spark",
+		"Spark with XGBoost on one, two and four workers, and by the policy, beside P. Stolin's measurements of 2021",
+		(*bench).spark, false, true,
+	},
+	{
+		"kafka", "A day of Kafka's brokers by each rule, among them models of the algorithm learned", (*bench).kafka,
+		false, true,
+	},
 }
 
 func main() {
@@ -102,8 +121,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	b := &bench{out: out, progress: progress}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&b.runs, "runs", 7, "how many times each figure is measured")
-	only := flags.String("only", strings.Join(usual, ","), "parts to run, separated by commas; not run by default: "+strings.Join(systems, ", "))
-	flags.DurationVar(&b.training, "training", 20*time.Second, "how long each training of ps-worker is measured; its policy gets twice that to settle")
+	only := flags.String("only", strings.Join(usual, ","),
+		"parts to run, separated by commas; not run by default: "+strings.Join(systems, ", "))
+	flags.DurationVar(&b.training, "training", 20*time.Second,
+		"how long each training of ps-worker is measured; its policy gets twice that to settle")
 	flags.DurationVar(&b.day, "day", 30*time.Minute, "length of the day that kafka measures once for each rule")
 	flags.IntVar(&b.updates, "updates", learnedUpdates, "number of updates in each training of a learned model")
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
@@ -112,8 +133,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.StringVar(&b.member, "member", "", "path of the program that members run on a Swarm and on hosts")
 	flags.StringVar(&b.trainer, "trainer", "", "path of the quickstart's trainer")
 	flags.StringVar(&b.gpus.agent, "agent", "", "path of the agent's binary, built with cgo")
-	flags.StringVar(&b.trace, "trace", "", "path of a recorded load on which policies are also compared: a CSV file with time and value, or a folder of them")
-	flags.StringVar(&b.curves, "curves", "", "folder to write the curves of policies to, as SVG (default: a new temporary folder)")
+	flags.StringVar(&b.trace, "trace", "",
+		"path of a recorded load on which policies are also compared: a CSV file with time and value, or a "+
+			"folder of them")
+	flags.StringVar(&b.curves, "curves", "",
+		"folder to write the curves of policies to, as SVG (default: a new temporary folder)")
 	flags.StringVar(&b.work, "work", "", "folder for temporary files; deleted at the end")
 	pictures := flags.String("pictures", "", "folder to write the pictures of the guides to; nothing else is run then")
 	parseErr := flags.Parse(args)
@@ -167,8 +191,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 
 // prepare provides everything that measuring parts need, and prints what they are measured with.
 func (b *bench) prepare(ctx context.Context) error {
-	if b.tf == "" || b.provider == "" || b.bare == "" || b.gpus.agent == "" || b.member == "" || b.trainer == "" || b.work == "" || b.runs < 1 {
-		return errors.New("-tf, -provider, -bare, -agent, -member, -trainer and -work are needed, and at least one run: start it with internal/bench/run.sh")
+	if b.tf == "" || b.provider == "" || b.bare == "" || b.gpus.agent == "" || b.member == "" || b.trainer == "" ||
+		b.work == "" || b.runs < 1 {
+		return errors.New("-tf, -provider, -bare, -agent, -member, -trainer and -work are needed, and at least one " +
+			"run: start it with internal/bench/run.sh")
 	}
 	if err := b.install(ctx); err != nil {
 		return err
@@ -206,7 +232,8 @@ func (b *bench) install(ctx context.Context) error {
 		}
 	}
 	b.cli = filepath.Join(b.work, "cli.tfrc")
-	return os.WriteFile(b.cli, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600)
+	return os.WriteFile(b.cli,
+		fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600)
 }
 
 // mirrored is the version of the installed providers.

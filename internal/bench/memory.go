@@ -32,7 +32,8 @@ func (b *bench) peak(do func() error) (uint64, error) {
 		}
 		for _, p := range processes {
 			program, err := p.Executable()
-			if err != nil || !strings.HasPrefix(filepath.Base(program), "terraform-provider-trainyard") || !strings.HasPrefix(program, b.work) {
+			if err != nil || !strings.HasPrefix(filepath.Base(program), "terraform-provider-trainyard") ||
+				!strings.HasPrefix(program, b.work) {
 				continue // it has ended, or is something else
 			}
 			if status, err := p.NewStatus(); err == nil {

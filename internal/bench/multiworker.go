@@ -236,8 +236,10 @@ func multiworkerTable(took map[string]map[int]sample, checksums map[int64]bool) 
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("%d workers of %g processors each, one a host, with batches of 64.", multiworkers, multiworkerCPU)),
-		note(fmt.Sprintf("%d epochs of 70 steps, without the first step, in which TensorFlow compiles. Of two workloads, the longer.",
+		note(fmt.Sprintf("%d workers of %g processors each, one a host, with batches of 64.", multiworkers,
+			multiworkerCPU)),
+		note(fmt.Sprintf("%d epochs of 70 steps, without the first step, in which TensorFlow compiles. Of two "+
+			"workloads, the longer.",
 			multiworkerEpochs)),
 		note(fmt.Sprintf("Medians of %d runs, in turns on fresh machines.", len(took["swarm"][1]))),
 		note(fmt.Sprintf("Bar: the same weights everywhere: %s.", verdict(len(checksums) == 1))),

@@ -24,7 +24,8 @@ type drawn struct {
 func drawings() []drawn {
 	shape := func(length time.Duration, base, peak float64) autoscale.Shape {
 		return autoscale.Shape{
-			Start: time.Date(2026, time.March, 2, 8, 0, 0, 0, time.UTC), Step: 15 * time.Second, Length: length, Base: base, Peak: peak, Noise: 0.03, Seed: seed,
+			Start: time.Date(2026, time.March, 2, 8, 0, 0, 0, time.UTC), Step: 15 * time.Second, Length: length,
+			Base: base, Peak: peak, Noise: 0.03, Seed: seed,
 		}
 	}
 	const capacity = 100
@@ -34,7 +35,8 @@ func drawings() []drawn {
 	}
 	model := func(startup time.Duration) autoscale.Model {
 		return autoscale.Model{
-			Capacity: capacity, Startup: startup, Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad, "queue": autoscale.SignalQueue},
+			Capacity: capacity, Startup: startup,
+			Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad, "queue": autoscale.SignalQueue},
 		}
 	}
 
@@ -44,12 +46,16 @@ func drawings() []drawn {
 
 	crowd := autoscale.FlashCrowd(shape(150*time.Minute, 200, 1600), 30*time.Minute, 20*time.Minute, 15*time.Minute)
 	const crowdStartup = 5 * time.Minute
-	follows := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 0.8 * capacity, Per: domain.TargetTotal}}}
+	follows := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Target: &domain.TargetAlgorithm{Value: 0.8 * capacity, Per: domain.TargetTotal},
+	}}
 	foresees := follows
 	foresees.Forecast = &domain.Forecast{Lead: domain.Duration(crowdStartup)}
 
 	jobs := autoscale.Bursty(shape(330*time.Minute, 0, 500), 90*time.Minute, 15*time.Minute)
-	waits := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10_000, CoolDown: lasting(15 * time.Minute)}}}
+	waits := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		Queue: &domain.QueueAlgorithm{PerMember: 10_000, CoolDown: lasting(15 * time.Minute)},
+	}}
 
 	return []drawn{
 		{"diurnal-target", autoscale.Diurnal(today), policies["target 50 %"], model(loadStartup)},
@@ -71,7 +77,8 @@ func draw(folder string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, d.name+".svg"), []byte(course.SVG(d.trace, d.model)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, d.name+".svg"), []byte(course.SVG(d.trace, d.model)),
+			0o644); err != nil {
 			return err
 		}
 	}

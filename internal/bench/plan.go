@@ -92,7 +92,10 @@ func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 
 func planTable(groups []*planned) []fmt.Stringer {
 	first, last := groups[0], groups[len(groups)-1]
-	t := &table{head: []string{"members", "plan", "bare maps", "ratio", "with -refresh=false", "engine calls", "time in them", "created in", "destroyed in"}}
+	t := &table{head: []string{
+		"members", "plan", "bare maps", "ratio", "with -refresh=false", "engine calls", "time in them", "created in",
+		"destroyed in",
+	}}
 	constant := true
 	for _, g := range groups {
 		constant = constant && g.calls.total() == first.calls.total()
@@ -104,7 +107,8 @@ func planTable(groups []*planned) []fmt.Stringer {
 	return []fmt.Stringer{
 		t,
 		note("A third of the members have a slot of a GPU pool, and the resident agent measures all of them."),
-		note("The floors are a resource of another provider with the same maps, which does nothing, and -refresh=false: the same state and plan, but the group is not read."),
+		note("The floors are a resource of another provider with the same maps, which does nothing, and " +
+			"-refresh=false: the same state and plan, but the group is not read."),
 		note(fmt.Sprintf("Engine calls of a plan of %s: %s.", count(last.members), last.calls)),
 		note(fmt.Sprintf("Bar: engine calls constant: %s.", verdict(constant))),
 		note(fmt.Sprintf("Bar: %s members at most %s the plan of bare maps: %s, %s.",
@@ -184,7 +188,8 @@ func (g *planned) traced(ctx context.Context) (engineCalls, error) {
 // tracedPlan plans with a log, and calls each with the fields of the lines that have this message.
 func (w *workspace) tracedPlan(ctx context.Context, message string, each func(fields map[string]string) error) error {
 	path := filepath.Join(w.dir, "provider.log")
-	if _, err := w.terraformWith(ctx, []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + path}, "plan", "-detailed-exitcode"); err != nil {
+	if _, err := w.terraformWith(ctx, []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + path}, "plan",
+		"-detailed-exitcode"); err != nil {
 		return err
 	}
 	log, err := os.Open(path)

@@ -149,7 +149,8 @@ func readLoad(path string) (load, error) {
 // spec returns a policy for simulations with one metric and the default behaviour.
 func spec(least, most, initial int, name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
-		Cluster: "bench", Group: "job", Role: "worker", Min: least, Max: most, Initial: &initial, Metrics: map[string]domain.ScalingMetric{name: metric},
+		Cluster: "bench", Group: "job", Role: "worker", Min: least, Max: most, Initial: &initial,
+		Metrics: map[string]domain.ScalingMetric{name: metric},
 	}
 }
 

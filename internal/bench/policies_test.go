@@ -45,11 +45,14 @@ func TestReproduction(t *testing.T) {
 			if sooner, _, _ := job.bars(r.heat); sooner {
 				t.Errorf("heat takes %s, which is sooner than two static workers", r.heat.Took)
 			}
-			for _, fit := range []struct{ startup, pause time.Duration }{{50 * time.Second, 20 * time.Second}, {80 * time.Second, 40 * time.Second}} {
+			for _, fit := range []struct {
+				startup, pause time.Duration
+			}{{50 * time.Second, 20 * time.Second}, {80 * time.Second, 40 * time.Second}} {
 				model := job.model()
 				model.Startup, model.Pause = fit.startup, fit.pause
 				if off := job.off(t, job.reference(), model); math.Abs(off) > 0.09 {
-					t.Errorf("with a startup of %s and a pause of %s, heat is %+.1f %% off", fit.startup, fit.pause, 100*off)
+					t.Errorf("with a startup of %s and a pause of %s, heat is %+.1f %% off", fit.startup, fit.pause,
+						100*off)
 				}
 			}
 			for _, busy := range []float64{25, 100} {
@@ -87,9 +90,12 @@ func TestOurPolicyHoldsTheBars(t *testing.T) {
 			for i, run := range r.ours {
 				sooner, near, fewer := test.job.bars(run)
 				if !sooner || !fewer || near != (i+1 >= test.near) {
-					t.Errorf("run %d takes %s and %g member-seconds: sooner %t, near %t, fewer %t", i+1, run.Took, run.MemberSeconds, sooner, near, fewer)
+					t.Errorf("run %d takes %s and %g member-seconds: sooner %t, near %t, fewer %t", i+1, run.Took,
+						run.MemberSeconds, sooner, near, fewer)
 				}
-				if i+1 >= test.settled && (run.Changes() != 0 || run.Last() != test.knee || run.Took != test.job.model().TimeWith(test.knee)) {
+				if i+1 >= test.settled &&
+					(run.Changes() != 0 || run.Last() != test.knee ||
+						run.Took != test.job.model().TimeWith(test.knee)) {
 					t.Errorf("run %d takes %s with %d members and %d changes", i+1, run.Took, run.Last(), run.Changes())
 				}
 			}
@@ -110,7 +116,8 @@ func TestOurPolicySettlesWhateverWasFitted(t *testing.T) {
 				}
 				last := runs[len(runs)-1]
 				if sooner, near, fewer := job.bars(last); last.Changes() != 0 || !sooner || !near || !fewer {
-					t.Errorf("%s, startup %s, pause %s: the last run takes %s with %d members", job.name, startup, pause, last.Took, last.Last())
+					t.Errorf("%s, startup %s, pause %s: the last run takes %s with %d members", job.name, startup,
+						pause, last.Took, last.Last())
 				}
 			}
 		}
@@ -160,25 +167,34 @@ func TestPoliciesOnTraces(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, count := range course.Counts {
-					if ready := course.Ready[i]; count < leastMembers || count > mostMembers || ready < 0 || ready > count {
+					if ready := course.Ready[i]; count < leastMembers || count > mostMembers || ready < 0 ||
+						ready > count {
 						t.Fatalf("%s, %s, %s: %d members, %d ready", condition.name, l.name, r.name, count, ready)
 					}
 				}
 				sum := sums[r.name]
-				sum.add(tally{under: course.Under, memberHours: course.MemberHours, changes: course.Changes, reversals: course.Reversals})
+				sum.add(tally{
+					under: course.Under, memberHours: course.MemberHours, changes: course.Changes,
+					reversals: course.Reversals,
+				})
 				sums[r.name] = sum
 			}
 		}
 		load, foreseen := sums["target by load"], sums["target by load, forecast of 60 s"]
-		target, forecast, heat, threshold := sums["target 50 %"], sums["target 50 %, forecast of 60 s"], sums["heat"], sums["threshold ±1 each 60 s"]
-		if !slices.IsSorted([]time.Duration{load.under, forecast.under, target.under, heat.under / 2, threshold.under / 2}) {
+		target, forecast, heat, threshold := sums["target 50 %"], sums["target 50 %, forecast of 60 s"], sums["heat"],
+			sums["threshold ±1 each 60 s"]
+		if !slices.IsSorted(
+			[]time.Duration{load.under, forecast.under, target.under, heat.under / 2, threshold.under / 2},
+		) {
 			t.Errorf("%s: under-provisioned for %s (by load), %s (forecast), %s (target), %s (heat) and %s (threshold)",
 				condition.name, load.under, forecast.under, target.under, heat.under, threshold.under)
 		}
 		if load.under-foreseen.under > time.Minute {
 			t.Errorf("%s: by load, a forecast saves %s", condition.name, load.under-foreseen.under)
 		}
-		if !slices.IsSorted([]int{6 * heat.changes, 3 * load.changes, 3 * target.changes, 2 * forecast.changes, 2 * threshold.changes}) {
+		if !slices.IsSorted(
+			[]int{6 * heat.changes, 3 * load.changes, 3 * target.changes, 2 * forecast.changes, 2 * threshold.changes},
+		) {
 			t.Errorf("%s: %d (heat), %d (by load), %d (target), %d (forecast) and %d (threshold) changes",
 				condition.name, heat.changes, load.changes, target.changes, forecast.changes, threshold.changes)
 		}
@@ -187,7 +203,8 @@ func TestPoliciesOnTraces(t *testing.T) {
 		}
 		for name, sum := range sums {
 			if math.Abs(sum.memberHours/target.memberHours-1) > 0.05 {
-				t.Errorf("%s, %s: %.0f member-hours, and target %.0f", condition.name, name, sum.memberHours, target.memberHours)
+				t.Errorf("%s, %s: %.0f member-hours, and target %.0f", condition.name, name, sum.memberHours,
+					target.memberHours)
 			}
 		}
 	}
@@ -218,16 +235,21 @@ func TestPoliciesAreDeterministic(t *testing.T) {
 }
 
 func TestWorstMoment(t *testing.T) {
-	shape := autoscale.Shape{Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: 5 * time.Second, Length: day, Base: 1, Peak: 10}
+	shape := autoscale.Shape{
+		Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: 5 * time.Second, Length: day, Base: 1,
+		Peak: 10,
+	}
 	for name, test := range map[string]struct {
 		trace autoscale.Trace
 		want  time.Duration
 	}{
-		"a step":         {autoscale.StepLoad(shape, 13*time.Hour), 13 * time.Hour},
-		"a crowd":        {autoscale.FlashCrowd(shape, 3*time.Hour, 0, time.Hour), 3 * time.Hour},
-		"no load":        {autoscale.StepLoad(shape, 48*time.Hour), 0},
-		"a short trace":  {autoscale.Trace{Start: shape.Start, Step: time.Minute, Load: []float64{1, 9}}, 0},
-		"a coarse trace": {autoscale.Trace{Start: shape.Start, Step: time.Hour, Load: []float64{1, 1, 9, 9}}, 2 * time.Hour},
+		"a step":        {autoscale.StepLoad(shape, 13*time.Hour), 13 * time.Hour},
+		"a crowd":       {autoscale.FlashCrowd(shape, 3*time.Hour, 0, time.Hour), 3 * time.Hour},
+		"no load":       {autoscale.StepLoad(shape, 48*time.Hour), 0},
+		"a short trace": {autoscale.Trace{Start: shape.Start, Step: time.Minute, Load: []float64{1, 9}}, 0},
+		"a coarse trace": {
+			autoscale.Trace{Start: shape.Start, Step: time.Hour, Load: []float64{1, 1, 9, 9}}, 2 * time.Hour,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := worstMoment(test.trace, blindness).Sub(shape.Start); got != test.want {
@@ -245,12 +267,16 @@ func TestPoliciesOnly(t *testing.T) {
 	}
 	var out bytes.Buffer
 	curves := t.TempDir()
-	if err := run(t.Context(), []string{"-only", "policies", "-trace", path, "-curves", curves}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"-only", "policies", "-trace", path, "-curves", curves}, &out,
+		io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"the reference's autoscaler (published)", "\n  the file ", "run 6 and later", "held from run 4 on, MISSED before", "Default: target without a forecast", "\n  Risk, beside the best target in hindsight:",
-		"member-hours   changes   unbeaten", "too few members, generated loads:", "too few members, recorded loads:", "the cheapest setting on each load",
+		"the reference's autoscaler (published)", "\n  the file ", "run 6 and later",
+		"held from run 4 on, MISSED before", "Default: target without a forecast",
+		"\n  Risk, beside the best target in hindsight:",
+		"member-hours   changes   unbeaten", "too few members, generated loads:", "too few members, recorded loads:",
+		"the cheapest setting on each load",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not print %q:\n%s", want, &out)
@@ -274,15 +300,18 @@ func TestRunRefuses(t *testing.T) {
 		args []string
 		says string
 	}{
-		"nothing built":   {[]string{"-only", "policies,plan"}, "start it with internal/bench/run.sh"},
-		"another part":    {[]string{"-only", "policy"}, "there is no part of this name"},
-		"no such trace":   {[]string{"-only", "policies", "-trace", empty + "x"}, "no such file"},
-		"an empty trace":  {[]string{"-only", "policies", "-trace", empty}, "empty.csv: a trace needs at least two rows"},
+		"nothing built": {[]string{"-only", "policies,plan"}, "start it with internal/bench/run.sh"},
+		"another part":  {[]string{"-only", "policy"}, "there is no part of this name"},
+		"no such trace": {[]string{"-only", "policies", "-trace", empty + "x"}, "no such file"},
+		"an empty trace": {
+			[]string{"-only", "policies", "-trace", empty}, "empty.csv: a trace needs at least two rows",
+		},
 		"an idle trace":   {[]string{"-only", "policies", "-trace", idle}, "idle.csv: there is no load"},
 		"an unknown flag": {[]string{"-traces"}, "not defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := run(t.Context(), test.args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), test.says) {
+			if err := run(t.Context(), test.args, io.Discard, io.Discard); err == nil ||
+				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("the error is %v, want %q", err, test.says)
 			}
 		})
@@ -326,7 +355,8 @@ func TestRisksOfAFolder(t *testing.T) {
 func TestRiskBars(t *testing.T) {
 	best := fate{percent: 1, memberHours: 100, changes: 10}
 	for want, got := range map[string]fate{
-		"": {percent: 1.25, memberHours: 105, changes: 10}, "share": {percent: 1.26, memberHours: 1}, "hours": {memberHours: 106},
+		"": {percent: 1.25, memberHours: 105, changes: 10}, "share": {percent: 1.26, memberHours: 1},
+		"hours":   {memberHours: 106},
 		"changes": {changes: 11}, "share, hours, changes": {percent: 2, memberHours: 200, changes: 20},
 	} {
 		if bars := missed(1, got, best); bars != want {

@@ -161,7 +161,8 @@ func (p *psWorkerBench) train(ctx context.Context, f formation, attributes strin
 // configure writes a training's configuration.
 func (p *psWorkerBench) configure(w *workspace, cluster string, f formation, attributes string) error {
 	limits := func(cpus float64) string {
-		return fmt.Sprintf("resources = { cpus = 0.05, limits = { cpus = %g } }, placement = { strategy = \"spread\" }", cpus)
+		return fmt.Sprintf("resources = { cpus = 0.05, limits = { cpus = %g } }, placement = { strategy = \"spread\" }",
+			cpus)
 	}
 	replicas := ""
 	if f.workers > 0 {
@@ -197,7 +198,8 @@ func (p *psWorkerBench) measure(ctx context.Context, f formation) (rate float64,
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, psWorkerPatience+p.training, errors.New("not all workers train in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, psWorkerPatience+p.training,
+		errors.New("not all workers train in time"))
 	defer cancel()
 	for {
 		logs, err := p.workerLogs(ctx, e, f.workers)
@@ -205,7 +207,8 @@ func (p *psWorkerBench) measure(ctx context.Context, f formation) (rate float64,
 			return 0, cmp.Or(context.Cause(ctx), err)
 		}
 		if rate, span := rateOfAll(logs); span >= p.training {
-			p.say("ps-worker: %.0f steps a second; all trained after %.0f s", rate, (time.Since(begin) - span).Seconds())
+			p.say("ps-worker: %.0f steps a second; all trained after %.0f s", rate,
+				(time.Since(begin) - span).Seconds())
 			return rate, nil
 		}
 		if err := pause(ctx, time.Second); err != nil {

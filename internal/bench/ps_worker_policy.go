@@ -89,7 +89,8 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
 
 // awaitKnee waits until the policy has found its final count, and returns all counts so far.
 func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]int, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the policy has found no count within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("the policy has found no count within %s", patience))
 	defer cancel()
 	for {
 		stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)

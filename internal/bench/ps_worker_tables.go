@@ -17,9 +17,11 @@ const (
 
 // What B. Krasuski's paper says about the same measurements: it has figures, but no tables for them.
 var (
-	publishedWorkers = []string{"", "falls", "falls", "falls", "falls to 4–5 (local)", "to 6 (cloud), then flat or worse"}
-	publishedPS      = []string{"", "a little less, never more", "a little less, never more"}
-	publishedHosts   = []string{"", "less: hosts set the limit", "less: hosts set the limit"}
+	publishedWorkers = []string{
+		"", "falls", "falls", "falls", "falls to 4–5 (local)", "to 6 (cloud), then flat or worse",
+	}
+	publishedPS    = []string{"", "a little less, never more", "a little less, never more"}
+	publishedHosts = []string{"", "less: hosts set the limit", "less: hosts set the limit"}
 )
 
 // psCurve is the time of a training as a function of the number of something.
@@ -43,7 +45,8 @@ func psCurves() []psCurve {
 		ps.points = append(ps.points, formation{workers: 4, ps: n + 1, cpus: leanCPUs})
 	}
 	hosts := psCurve{
-		title: fmt.Sprintf("Bare hosts of %g processors, with 4 workers and 2 parameter servers", hostCPUs), what: "hosts",
+		title:     fmt.Sprintf("Bare hosts of %g processors, with 4 workers and 2 parameter servers", hostCPUs),
+		what:      "hosts",
 		published: publishedHosts,
 	}
 	for n := range mostPSHosts {
@@ -67,7 +70,8 @@ func (p *psWorkerBench) formations() []formation {
 
 // tables are the curves and the results of the policy.
 func (p *psWorkerBench) tables() []fmt.Stringer {
-	how := fmt.Sprintf("Members are capped at %g processors a worker, if the title gives no other number, and %g a parameter server; "+
+	how := fmt.Sprintf("Members are capped at %g processors a worker, if the title gives no other number, and %g a "+
+		"parameter server; "+
 		"a step has %d\n  examples. Each training is measured for %s from the first step of its last worker on. "+
 		"Ratios are within a run, of which there are %d: median (least – most).\n",
 		workerCPUs, psCPUs, psBatch, p.training, p.runs)

@@ -80,7 +80,8 @@ func (b *bench) reaction(ctx context.Context) (_ []fmt.Stringer, err error) {
 	measured := slices.Clone(reactions)
 	for i := range measured {
 		r := &measured[i]
-		config := configuration(w.name, 0, false) + fmt.Sprintf(burners, b.member, folder, reactionCPUs, reactionMost, r.interval, r.window, reactionPercent)
+		config := configuration(w.name, 0, false) + fmt.Sprintf(burners, b.member, folder, reactionCPUs, reactionMost,
+			r.interval, r.window, reactionPercent)
 		if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600); err != nil {
 			return nil, err
 		}
@@ -141,7 +142,9 @@ resource "trainyard_autoscaling_policy" "burner" {
 const burnerGroup, burnerRole = "burner", "worker"
 
 // follow starts the load, watches until some time after the last member needed, and stops the load.
-func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Dir, load string) (one reacted, err error) {
+func (r reaction) follow(
+	ctx context.Context, e *process.Engine, dir statedir.Dir, load string,
+) (one reacted, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, err := e.Watch(ctx)
@@ -174,7 +177,8 @@ func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Di
 		err := await(ctx, events, "member "+member, func() (bool, error) {
 			_, _ = counted(func(int, time.Time) bool { return true })() // also notices too many
 			state, err := statedir.Read[statedir.State](dir.Document(statedir.States, member))
-			if errors.Is(err, engine.ErrNotFound) || err == nil && (state.State != domain.StateRunning || state.StartedAt == nil) {
+			if errors.Is(err, engine.ErrNotFound) ||
+				err == nil && (state.State != domain.StateRunning || state.StartedAt == nil) {
 				return false, nil
 			}
 			if err == nil {
@@ -189,7 +193,8 @@ func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Di
 	// Surplus members would be requested once the last member has been measured for a window.
 	watched, stop := context.WithTimeout(ctx, r.window+2*r.interval)
 	defer stop()
-	if err := await(watched, events, "", counted(func(int, time.Time) bool { return false })); ctx.Err() != nil || watched.Err() == nil {
+	if err := await(watched, events, "", counted(func(int, time.Time) bool { return false })); ctx.Err() != nil ||
+		watched.Err() == nil {
 		return one, errors.Join(err, ctx.Err())
 	}
 	if err := writeLoad(load, 0); err != nil {
@@ -210,7 +215,8 @@ func whyMoreThan(ctx context.Context, e engine.Store, enough int, since time.Tim
 	if err != nil {
 		return nil, err
 	}
-	entries, unread := autoscale.ReadHistory(stored, time.Now(), autoscale.Selection{Group: burnerGroup, Role: burnerRole, Since: since, OnlyChanges: true})
+	entries, unread := autoscale.ReadHistory(stored, time.Now(),
+		autoscale.Selection{Group: burnerGroup, Role: burnerRole, Since: since, OnlyChanges: true})
 	for _, entry := range entries {
 		if entry.To > max(enough, entry.From) {
 			why = append(why, fmt.Sprintf("from %d to %d members, as %s", entry.From, entry.To, entry.Metrics[0].Why))
@@ -228,7 +234,10 @@ func writeLoad(path string, cpus float64) error {
 }
 
 func reactionTable(measured []reaction) []fmt.Stringer {
-	t := &table{head: []string{fmt.Sprintf("a load for %.1f members comes to one", float64(reactionLoad)/reactionPercent), "runs", "decided", "start", "second member", "fourth member", "most members"}}
+	t := &table{head: []string{
+		fmt.Sprintf("a load for %.1f members comes to one", float64(reactionLoad)/reactionPercent), "runs", "decided",
+		"start", "second member", "fourth member", "most members",
+	}}
 	var bars []fmt.Stringer
 	for _, r := range measured {
 		var decided, start, first, last sample
@@ -242,14 +251,18 @@ func reactionTable(measured []reaction) []fmt.Stringer {
 			}
 		}
 		name := fmt.Sprintf("interval %s, window %s", r.interval, r.window)
-		t.add(name, count(len(r.measured)), decided.seconds(), start.seconds(), first.seconds(), last.seconds(), strings.Join(slices.Compact(slices.Sorted(slices.Values(most))), ", "))
+		t.add(name, count(len(r.measured)), decided.seconds(), start.seconds(), first.seconds(), last.seconds(),
+			strings.Join(slices.Compact(slices.Sorted(slices.Values(most))), ", "))
 		soon, all, few := r.held()
-		bars = append(bars, note(fmt.Sprintf("Bars, %s: the second member within window + interval + start: %s; the fourth within twice that: %s; four members and no more: %s.",
+		bars = append(bars, note(fmt.Sprintf("Bars, %s: the second member within window + interval + start: %s; the "+
+			"fourth within twice that: %s; four members and no more: %s.",
 			name, verdict(soon), verdict(all), verdict(few))))
 	}
 	return append([]fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Each member requests %g processors, and is to use %d %% of them. A load of %d %% comes at once, and is shared by the members that there are. A start", reactionCPUs, reactionPercent, reactionLoad)),
-		note("is from the decision until the member runs. The count is watched for a window and two intervals after the fourth member runs."),
+		note(fmt.Sprintf("Each member requests %g processors, and is to use %d %% of them. A load of %d %% comes at "+
+			"once, and is shared by the members that there are. A start", reactionCPUs, reactionPercent, reactionLoad)),
+		note("is from the decision until the member runs. The count is watched for a window and two intervals after " +
+			"the fourth member runs."),
 	}, bars...)
 }

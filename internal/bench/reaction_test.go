@@ -35,10 +35,16 @@ func TestReactionBars(t *testing.T) {
 	late := at(6.1, 7, 9, 5)
 	late.why = []string{"from 4 to 5 members, as said"}
 	var text strings.Builder
-	for _, section := range reactionTable([]reaction{{interval: time.Second, window: 5 * time.Second, measured: []reacted{at(2, 2, 9, 4), late}}}) {
+	for _, section := range reactionTable(
+		[]reaction{{interval: time.Second, window: 5 * time.Second, measured: []reacted{at(2, 2, 9, 4), late}}},
+	) {
 		text.WriteString(section.String())
 	}
-	for _, want := range []string{"interval 1s, window 5s                   2", "4, 5\n", "start: MISSED; the fourth within twice that: held; four members and no more: MISSED.", "Too many: from 4 to 5 members, as said"} {
+	for _, want := range []string{
+		"interval 1s, window 5s                   2", "4, 5\n",
+		"start: MISSED; the fourth within twice that: held; four members and no more: MISSED.",
+		"Too many: from 4 to 5 members, as said",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &text)
 		}

@@ -47,7 +47,9 @@ type trial struct {
 // newTrial chooses the capacity so that membersAtPeak members carry what the load seldom exceeds.
 func newTrial(l load) trial {
 	sorted := slices.Sorted(slices.Values(l.trace.Load))
-	return trial{l, max(sorted[int(float64(len(sorted))*(1-busiest))], sorted[len(sorted)-1]/riskMembers) / membersAtPeak}
+	return trial{
+		l, max(sorted[int(float64(len(sorted))*(1-busiest))], sorted[len(sorted)-1]/riskMembers) / membersAtPeak,
+	}
 }
 
 // run runs a policy without bounds other than the maximum count. Members take a minute to start, or the trace's step if
@@ -67,10 +69,14 @@ func (t trial) run(policy domain.AutoscalingPolicy) (fate, error) {
 		policy.Metrics[name] = metric
 	}
 	course, err := autoscale.Backtest(policy, t.load.trace, autoscale.Model{
-		Capacity: t.capacity, Startup: startup, Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad, "queue": autoscale.SignalQueue},
+		Capacity: t.capacity, Startup: startup,
+		Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad, "queue": autoscale.SignalQueue},
 	})
 	length := time.Duration(len(t.load.trace.Load)) * step
-	return fate{percent: 100 * course.Under.Seconds() / length.Seconds(), memberHours: course.MemberHours, changes: course.Changes}, err
+	return fate{
+		percent: 100 * course.Under.Seconds() / length.Seconds(), memberHours: course.MemberHours,
+		changes: course.Changes,
+	}, err
 }
 
 // target returns the result of a target, in percent of a member's capacity.
@@ -142,7 +148,10 @@ func missed(asked float64, got, best fate) string {
 
 // risksTable compares algorithm risk with the target that, in hindsight, meets the same share at the lowest cost.
 func risksTable(loads []load) (*table, error) {
-	t := &table{head: []string{"load and share asked for", "too few for", "member-hours", "best target", "its hours", "ratio", "changes", "its", "MISSED"}}
+	t := &table{head: []string{
+		"load and share asked for", "too few for", "member-hours", "best target", "its hours", "ratio", "changes",
+		"its", "MISSED",
+	}}
 	sum, compared := 0.0, 0
 	for _, l := range loads {
 		trial := newTrial(l)
@@ -156,7 +165,9 @@ func risksTable(loads []load) (*table, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l.name, err)
 			}
-			row := []string{fmt.Sprintf("  %g %%", asked), fmt.Sprintf("%.2f %%", got.percent), count(int(got.memberHours + 0.5))}
+			row := []string{
+				fmt.Sprintf("  %g %%", asked), fmt.Sprintf("%.2f %%", got.percent), count(int(got.memberHours + 0.5)),
+			}
 			best, found, err := trial.best(all, got.percent)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l.name, err)
@@ -168,7 +179,8 @@ func risksTable(loads []load) (*table, error) {
 			ratio := got.memberHours / best.memberHours
 			sum += ratio
 			compared++
-			t.add(append(row, fmt.Sprintf("%.0f %%", best.setting), count(int(best.memberHours+0.5)), fmt.Sprintf("%.2f", ratio),
+			t.add(append(row, fmt.Sprintf("%.0f %%", best.setting), count(int(best.memberHours+0.5)),
+				fmt.Sprintf("%.2f", ratio),
 				count(got.changes), count(best.changes), missed(asked, got, best))...)
 		}
 	}
@@ -185,9 +197,13 @@ func risksTable(loads []load) (*table, error) {
 // riskNotes explain the table of risks.
 var riskNotes = []fmt.Stringer{
 	note(""),
-	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a minute to start, or as long as a value of the", 100*busiest)),
-	note("trace stands for where that is longer. Both algorithms follow the load itself, with the defaults, and decide once a value. The best target is the"),
-	note(fmt.Sprintf("cheapest of those that had too few members for no more of the time, of targets %.0f %% apart: it is chosen in hindsight, on each load and for", 100*(targetStep-1))),
-	note(fmt.Sprintf("each share, which nobody can do who has to choose. The bars: no more than %g × the share asked for, no more than %g × the member-hours, and", shareBar, hoursBar)),
+	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a "+
+		"minute to start, or as long as a value of the", 100*busiest)),
+	note("trace stands for where that is longer. Both algorithms follow the load itself, with the defaults, and " +
+		"decide once a value. The best target is the"),
+	note(fmt.Sprintf("cheapest of those that had too few members for no more of the time, of targets %.0f %% apart: "+
+		"it is chosen in hindsight, on each load and for", 100*(targetStep-1))),
+	note(fmt.Sprintf("each share, which nobody can do who has to choose. The bars: no more than %g × the share asked "+
+		"for, no more than %g × the member-hours, and", shareBar, hoursBar)),
 	note(fmt.Sprintf("%g × on the mean, and no more changes.", meanBar)),
 }

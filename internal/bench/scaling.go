@@ -40,7 +40,8 @@ func (b *bench) scaling(ctx context.Context) (_ []fmt.Stringer, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close(ctx)) }()
-	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(w.name, 0, false)+scaledGroups), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(w.name, 0, false)+scaledGroups),
+		0o600); err != nil {
 		return nil, err
 	}
 	if _, err := w.apply(ctx); err != nil {
@@ -67,12 +68,18 @@ func (b *bench) scaling(ctx context.Context) (_ []fmt.Stringer, err error) {
 	}{
 		{"processors, by agents", byAgents},
 		{"one queue, by HTTP", func(int) domain.ScalingMetric {
-			return domain.ScalingMetric{Source: s.queue.source(), Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 1000, Per: domain.TargetTotal}}}
+			return domain.ScalingMetric{
+				Source: s.queue.source(),
+				Algorithm: domain.ScalingAlgorithm{
+					Target: &domain.TargetAlgorithm{Value: 1000, Per: domain.TargetTotal},
+				},
+			}
 		}},
 	} {
 		b.say("scaling: storing %s policies that follow %s", count(scalingPolicies), kind.name)
 		for i := range scalingPolicies {
-			if err := s.put(ctx, policyFor(fmt.Sprintf("job-%d", i/scalingRoles), fmt.Sprintf("role-%d", i%scalingRoles), kind.metric(i))); err != nil {
+			if err := s.put(ctx, policyFor(fmt.Sprintf("job-%d", i/scalingRoles),
+				fmt.Sprintf("role-%d", i%scalingRoles), kind.metric(i))); err != nil {
 				return nil, err
 			}
 		}
@@ -119,7 +126,10 @@ resource "trainyard_group" "probe" {
 
 // policyFor returns a policy that follows one metric.
 func policyFor(group, role string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
-	return domain.AutoscalingPolicy{Cluster: "scaling", Group: group, Role: role, Min: 1, Max: 10, Metrics: map[string]domain.ScalingMetric{"load": metric}}
+	return domain.AutoscalingPolicy{
+		Cluster: "scaling", Group: group, Role: role, Min: 1, Max: 10,
+		Metrics: map[string]domain.ScalingMetric{"load": metric},
+	}
 }
 
 // byAgents returns a metric of sleeping members, with one of three windows.
@@ -170,7 +180,8 @@ func (w *workspace) opened() (*process.Engine, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	e, err := process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: dir.Root}, process.Program{File: program, Version: holder.Version})
+	e, err := process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: dir.Root},
+		process.Program{File: program, Version: holder.Version})
 	return e, crew.controller, err
 }
 
@@ -232,7 +243,10 @@ func (r rest) interval() time.Duration {
 }
 
 func restTable(rests []rest) []fmt.Stringer {
-	t := &table{head: []string{count(scalingPolicies) + " policies follow", "looks in " + scalingRest.String(), "CPU a look", "an interval", "of a core", "private memory", "peak memory"}}
+	t := &table{head: []string{
+		count(scalingPolicies) + " policies follow", "looks in " + scalingRest.String(), "CPU a look", "an interval",
+		"of a core", "private memory", "peak memory",
+	}}
 	for _, r := range rests {
 		t.add(r.follows, count(r.looks), inMilliseconds(r.cpu/time.Duration(r.looks)), inMilliseconds(r.interval()),
 			fmt.Sprintf("%.1f %%", 100*r.cpu.Seconds()/r.elapsed.Seconds()), mebibytes(r.private), mebibytes(r.peak))
@@ -240,11 +254,15 @@ func restTable(rests []rest) []fmt.Stringer {
 	shared := rests[len(rests)-1].interval()
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Each decides every %s, of a role of one member in %d groups, and changes nothing. They are spread: a look each second has a fifth of them decide,", domain.DefaultScalingInterval, scalingGroups)),
-		note(fmt.Sprintf("and an interval is %d looks. On a machine that is busy otherwise, looks are late, fewer, and have more of them decide.", looksAnInterval)),
-		note("What agents tell is the largest of all queries: the use of all members, over three windows. The queue is one JSON endpoint, asked once a look,"),
+		note(fmt.Sprintf("Each decides every %s, of a role of one member in %d groups, and changes nothing. They are "+
+			"spread: a look each second has a fifth of them decide,", domain.DefaultScalingInterval, scalingGroups)),
+		note(fmt.Sprintf("and an interval is %d looks. On a machine that is busy otherwise, looks are late, fewer, "+
+			"and have more of them decide.", looksAnInterval)),
+		note("What agents tell is the largest of all queries: the use of all members, over three windows. The queue " +
+			"is one JSON endpoint, asked once a look,"),
 		note("whoever follows it: what is left is all that is no query. What the agents themselves take is not in it."),
-		note(fmt.Sprintf("Bar: the decisions of an interval under %s of CPU, besides the queries: %s, %s.", inMilliseconds(scalingBar), inMilliseconds(shared), verdict(shared < scalingBar))),
+		note(fmt.Sprintf("Bar: the decisions of an interval under %s of CPU, besides the queries: %s, %s.",
+			inMilliseconds(scalingBar), inMilliseconds(shared), verdict(shared < scalingBar))),
 	}
 }
 

@@ -149,7 +149,11 @@ func await(ctx context.Context, events <-chan struct{}, what string, is func() (
 }
 
 func stepTable(steps []step) []fmt.Stringer {
-	t := &table{head: []string{fmt.Sprintf("a queue grows, beside %s policies at rest", count(scalingPolicies)), "median", "p95"}}
+	t := &table{
+		head: []string{
+			fmt.Sprintf("a queue grows, beside %s policies at rest", count(scalingPolicies)), "median", "p95",
+		},
+	}
 	for _, part := range []struct {
 		name string
 		took func(s step) time.Duration
@@ -169,7 +173,8 @@ func stepTable(steps []step) []fmt.Stringer {
 	}
 	return []fmt.Stringer{
 		note(""), t,
-		note(fmt.Sprintf("%d steps, each in another part of the policy's interval of a second. It asks together with those of the others whose time it is,", len(steps))),
+		note(fmt.Sprintf("%d steps, each in another part of the policy's interval of a second. It asks together with "+
+			"those of the others whose time it is,", len(steps))),
 		note("whose metrics agents measure, and waits for its own answer only."),
 	}
 }

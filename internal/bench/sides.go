@@ -85,7 +85,8 @@ func (b *bench) swarmSide(ctx context.Context) (measured side, trained training,
 func (s *swarmBench) restarts(ctx context.Context, label string) (took sample, err error) {
 	docker := s.bed.Nodes[0].Client()
 	instances := func() (map[string]bool, error) {
-		found, err := docker.ContainerList(ctx, container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
+		found, err := docker.ContainerList(ctx,
+			container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", label))})
 		ids := map[string]bool{}
 		for _, c := range found {
 			ids[c.ID] = true
@@ -176,13 +177,19 @@ func sidesTable(sides []side, absent error) []fmt.Stringer {
 		fmt.Sprintf("≤ %d ms", restartBar.Milliseconds()), func(s sample) bool { return s.median() <= restartBar })
 	notes := []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Medians of %d runs, Ansible's of one. Three hosts, or nodes; restarts are set to wait for nothing, and", labRuns)),
+		note(fmt.Sprintf(
+			"Medians of %d runs, Ansible's of one. Three hosts, or nodes; restarts are set to wait for nothing, and",
+			labRuns,
+		)),
 		note(fmt.Sprintf("are those of %d members that were killed.", restarted)),
 	}
 	if absent != nil {
 		return append(notes, note(absent.Error()+"\n"))
 	}
 	return append(notes,
-		note("Ansible: a playbook that copies a program, writes a unit a member, and starts them; 10 forks, pipelining, kept"),
+		note(
+			"Ansible: a playbook that copies a program, writes a unit a member, and starts them; 10 forks, "+
+				"pipelining, kept",
+		),
 		note("connections; units with Restart=always, RestartSec=0.\n"))
 }

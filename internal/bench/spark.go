@@ -71,7 +71,8 @@ func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 			times := sparkTimes{static: map[int]time.Duration{}}
 			for _, count := range sparkCounts {
 				b.say("spark: %s with %d workers, run %d of %d", job.name, count, run+1, b.runs)
-				took, err := b.submit(ctx, path, job.name, count, fmt.Sprintf("worker = { replicas = %d, %s }", count, sparkWorker))
+				took, err := b.submit(ctx, path, job.name, count,
+					fmt.Sprintf("worker = { replicas = %d, %s }", count, sparkWorker))
 				if err != nil {
 					return nil, err
 				}
@@ -112,7 +113,8 @@ func (b *bench) submit(
 	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS("modules")); err != nil {
 		return 0, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(sparkConfiguration(job, attributes)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(sparkConfiguration(job, attributes)),
+		0o600); err != nil {
 		return 0, err
 	}
 	if _, err := w.terraform(ctx, "init"); err != nil {
@@ -202,7 +204,8 @@ const sparkPatience = 5 * time.Minute
 
 // awaitSpark waits until this many workers are registered.
 func awaitSpark(ctx context.Context, workers int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, sparkPatience, fmt.Errorf("there are no %d workers on %s", workers, sparkEndpoint))
+	ctx, cancel := context.WithTimeoutCause(ctx, sparkPatience,
+		fmt.Errorf("there are no %d workers on %s", workers, sparkEndpoint))
 	defer cancel()
 	for {
 		if registered(ctx) >= workers {

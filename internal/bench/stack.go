@@ -45,7 +45,8 @@ func (d dockerStack) deploy(ctx context.Context, step string) error {
 	var compose strings.Builder
 	compose.WriteString("version: \"3.8\"\nservices:\n")
 	for i := range swarmMembers {
-		fmt.Fprintf(&compose, "  w%d:\n    image: %s\n    command: [%q]\n    stop_grace_period: 1s\n    networks: [net]\n    deploy: {replicas: 1, endpoint_mode: dnsrr, restart_policy: {condition: none}}\n",
+		fmt.Fprintf(&compose, "  w%d:\n    image: %s\n    command: [%q]\n    stop_grace_period: 1s\n    networks: "+
+			"[net]\n    deploy: {replicas: 1, endpoint_mode: dnsrr, restart_policy: {condition: none}}\n",
 			i, d.images[0], step)
 	}
 	compose.WriteString("networks:\n  net:\n    driver: overlay\n    ipam: {config: [{subnet: 10.32.0.0/20}]}\n")
@@ -66,7 +67,8 @@ func (d dockerStack) update(ctx context.Context) error {
 		var group errgroup.Group
 		for _, name := range lot {
 			group.Go(func() error {
-				return d.docker(ctx, "service", "update", "--detach=true", "--no-resolve-image", "--image", d.images[1], name)
+				return d.docker(ctx, "service", "update", "--detach=true", "--no-resolve-image", "--image", d.images[1],
+					name)
 			})
 		}
 		if err := group.Wait(); err != nil {
@@ -80,7 +82,9 @@ func (d dockerStack) update(ctx context.Context) error {
 }
 
 // awaitTasks returns once this many tasks of the stack with an image are in a state, among these services or all.
-func (d dockerStack) awaitTasks(ctx context.Context, state swarm.TaskState, imageID string, want int, services []string) error {
+func (d dockerStack) awaitTasks(
+	ctx context.Context, state swarm.TaskState, imageID string, want int, services []string,
+) error {
 	docker := d.bed.Nodes[0].Client()
 	selected := filters.NewArgs(filters.Arg("label", "com.docker.stack.namespace="+stackName))
 	for _, service := range services {
@@ -118,7 +122,8 @@ func (d dockerStack) remove(ctx context.Context) error {
 func (d dockerStack) gone(ctx context.Context, label string) error {
 	for _, node := range d.bed.Nodes {
 		for {
-			left, err := node.Client().ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", label))})
+			left, err := node.Client().ContainerList(ctx,
+				container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", label))})
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,8 @@ func (b *bench) start(ctx context.Context) ([]fmt.Stringer, error) {
 		fmt.Sprintf("< %d ms", startBar.Milliseconds()), verdict(answer.median() < startBar))
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("%d starts. The binary has %s, and stays in the page cache.", len(answer), mebibytes(uint64(binary.Size())))),
+		note(fmt.Sprintf("%d starts. The binary has %s, and stays in the page cache.", len(answer),
+			mebibytes(uint64(binary.Size())))),
 	}, nil
 }
 
@@ -95,7 +96,8 @@ func (b *bench) startOnce(ctx context.Context, client *client) (_ started, err e
 		return started{}, err
 	}
 	defer connection.Close()
-	if err := connection.Invoke(ctx, "/tfplugin6.Provider/GetProviderSchema", &emptypb.Empty{}, &emptypb.Empty{}); err != nil {
+	if err := connection.Invoke(ctx, "/tfplugin6.Provider/GetProviderSchema", &emptypb.Empty{},
+		&emptypb.Empty{}); err != nil {
 		return started{}, err
 	}
 	s.answer = time.Since(begin)
@@ -114,7 +116,8 @@ const (
 func (c *client) connect(handshake string) (*grpc.ClientConn, error) {
 	fields := strings.Split(handshake, "|")
 	if len(fields) < 6 || fields[1] != protocolVersion || fields[2] != "unix" || fields[4] != "grpc" {
-		return nil, fmt.Errorf("the provider's handshake is %q, not 1|%s|unix|<address>|grpc|<certificate>", handshake, protocolVersion)
+		return nil, fmt.Errorf("the provider's handshake is %q, not 1|%s|unix|<address>|grpc|<certificate>", handshake,
+			protocolVersion)
 	}
 	der, err := base64.RawStdEncoding.DecodeString(fields[5])
 	if err != nil {
@@ -127,6 +130,7 @@ func (c *client) connect(handshake string) (*grpc.ClientConn, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server)
 	return grpc.NewClient("unix:"+fields[3], grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: "localhost", RootCAs: roots, Certificates: []tls.Certificate{c.certificate},
+		MinVersion: tls.VersionTLS12, ServerName: "localhost", RootCAs: roots,
+		Certificates: []tls.Certificate{c.certificate},
 	})))
 }

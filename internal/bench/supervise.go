@@ -82,13 +82,15 @@ func (b *bench) supervise(ctx context.Context) (_ []fmt.Stringer, err error) {
 
 	t := &table{head: []string{"processes", "private memory", fmt.Sprintf("CPU time in %s", idleFor), "of a core"}}
 	for _, row := range rows {
-		t.add(row.name, mebibytes(row.memory), fmt.Sprintf("%.2f s", row.cpu.Seconds()), fmt.Sprintf("%.2f %%", 100*row.cpu.Seconds()/elapsed.Seconds()))
+		t.add(row.name, mebibytes(row.memory), fmt.Sprintf("%.2f s", row.cpu.Seconds()),
+			fmt.Sprintf("%.2f %%", 100*row.cpu.Seconds()/elapsed.Seconds()))
 	}
 	all := rows[len(rows)-1]
 	share := all.cpu.Seconds() / elapsed.Seconds()
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Bar: %s members under 400 MB (%s) of private memory in all: %s.", count(supervised), mebibytes(memoryBar), verdict(all.memory < memoryBar))),
+		note(fmt.Sprintf("Bar: %s members under 400 MB (%s) of private memory in all: %s.", count(supervised),
+			mebibytes(memoryBar), verdict(all.memory < memoryBar))),
 		note(fmt.Sprintf("Bar: no measurable CPU (under %.0f %% of a core): %s.", 100*cpuBar, verdict(share < cpuBar))),
 		note(fmt.Sprintf("Why one for all: a supervisor of a single member has %s; one for each would be %s.",
 			mebibytes(alone), mebibytes(supervised*alone))),

@@ -83,7 +83,9 @@ func (b *bench) startSwarm(ctx context.Context) (_ *swarmBench, err error) {
 			err = errors.Join(err, bed.Close())
 		}
 	}()
-	s := &swarmBench{lab: lab{bench: b, engine: "swarm", docker: bed.Nodes[0].Host(), pooled: bed.Nodes[0].Name}, bed: bed}
+	s := &swarmBench{
+		lab: lab{bench: b, engine: "swarm", docker: bed.Nodes[0].Host(), pooled: bed.Nodes[0].Name}, bed: bed,
+	}
 	for i, version := range []string{"one", "two"} {
 		if s.images[i], err = s.loadMember(ctx, version); err != nil {
 			return nil, err
@@ -100,7 +102,8 @@ func (s *swarmBench) loadMember(ctx context.Context, version string) (string, er
 	if err != nil {
 		return "", err
 	}
-	return s.load(ctx, "bench:"+version, v1.Config{Entrypoint: []string{"/member"}, Labels: map[string]string{"version": version}}, program)
+	return s.load(ctx, "bench:"+version,
+		v1.Config{Entrypoint: []string{"/member"}, Labels: map[string]string{"version": version}}, program)
 }
 
 // load loads an image of some files onto all nodes, and returns its ID.
@@ -168,16 +171,20 @@ func swarmPlanTable(plans []labPlan) []fmt.Stringer {
 	calls := 0
 	for _, p := range plans {
 		calls = max(calls, p.calls.total())
-		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)), count(p.calls.total()), mebibytes(p.memory))
+		t.add(count(p.members), p.took.seconds(), times(p.took.ratio(first.took)), count(p.calls.total()),
+			mebibytes(p.memory))
 	}
 	ratio := last.took.ratio(first.took)
 	return []fmt.Stringer{
 		t,
 		note("A third of the members have a slot of a GPU pool. An agent measures each host."),
 		note("Requests are those to the Docker API of the manager, the ping included."),
-		note(fmt.Sprintf("Bar: at most %d requests at any size: %d, %s.", swarmCallsBar, calls, verdict(calls <= swarmCallsBar))),
-		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.", count(last.members), times(swarmPlanBar), count(first.members), times(ratio), verdict(ratio <= swarmPlanBar))),
-		note(fmt.Sprintf("Bar: below %s at %s members: %s, %s.\n", mebibytes(swarmMemoryBar), count(last.members), mebibytes(last.memory), verdict(last.memory < swarmMemoryBar))),
+		note(fmt.Sprintf("Bar: at most %d requests at any size: %d, %s.", swarmCallsBar, calls,
+			verdict(calls <= swarmCallsBar))),
+		note(fmt.Sprintf("Bar: %s members at most %s the plan of %s: %s, %s.", count(last.members), times(swarmPlanBar),
+			count(first.members), times(ratio), verdict(ratio <= swarmPlanBar))),
+		note(fmt.Sprintf("Bar: below %s at %s members: %s, %s.\n", mebibytes(swarmMemoryBar), count(last.members),
+			mebibytes(last.memory), verdict(last.memory < swarmMemoryBar))),
 	}
 }
 
@@ -269,9 +276,12 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 	t := &table{head: []string{"work", "Trainyard", "Terraform's own", "docker", "ratio", "without that", "bar", ""}}
 	for _, work := range works {
 		ratio := work.took.ratio(work.docker)
-		t.add(work.name, work.took.seconds(), work.spent.seconds(), work.docker.seconds(), times(ratio), times(ratio-work.spent.ratio(work.docker)), "≤ "+times(work.bar), verdict(ratio <= work.bar))
+		t.add(work.name, work.took.seconds(), work.spent.seconds(), work.docker.seconds(), times(ratio),
+			times(ratio-work.spent.ratio(work.docker)), "≤ "+times(work.bar), verdict(ratio <= work.bar))
 	}
-	return []fmt.Stringer{t, note(fmt.Sprintf("Medians of %d runs. Trainyard's times include Terraform's own, which is what an apply takes with nothing to do. docker: stack deploy, service update %d at a time, stack rm.", swarmRuns, swarmParallel))}, nil
+	return []fmt.Stringer{t, note(fmt.Sprintf("Medians of %d runs. Trainyard's times include Terraform's own, which "+
+		"is what an apply takes with nothing to do. docker: stack deploy, service update %d at a time, stack rm.",
+		swarmRuns, swarmParallel))}, nil
 }
 
 // swept applies a sweep of this many short runs, all in parallel, and waits until they have ended.

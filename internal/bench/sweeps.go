@@ -44,7 +44,8 @@ func (b *bench) sweeps(ctx context.Context) (_ []fmt.Stringer, err error) {
 	if _, err := w.apply(ctx); err != nil {
 		return nil, err
 	}
-	e, err := process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: w.stateDir().Root}, process.Program{File: b.provider, Version: "dev"})
+	e, err := process.Open(domain.ClusterRef{Name: w.name}, engine.Settings{StateDir: w.stateDir().Root},
+		process.Program{File: b.provider, Version: "dev"})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,8 @@ func (b *bench) sweeps(ctx context.Context) (_ []fmt.Stringer, err error) {
 
 	t := &table{head: []string{"sweep", "measured"}}
 	t.add(fmt.Sprintf("apply of %d runs, accepted", acceptedRuns), accepted.seconds())
-	t.add(fmt.Sprintf("%s runs of true, %d at a time", count(shortRuns), shortRunsAtOnce), fmt.Sprintf("%.0f a second", rate))
+	t.add(fmt.Sprintf("%s runs of true, %d at a time", count(shortRuns), shortRunsAtOnce),
+		fmt.Sprintf("%.0f a second", rate))
 	t.add("the controller meanwhile", fmt.Sprintf("%.1f %% of a core", 100*share))
 	p := &table{head: []string{"runs", "no-change plan", "× one"}}
 	for i, n := range plannedRuns {
@@ -72,10 +74,13 @@ func (b *bench) sweeps(ctx context.Context) (_ []fmt.Stringer, err error) {
 	most := plans[len(plans)-1].ratio(plans[0])
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("Bars: accepted within %s: %s; %d a second: %s; under %.0f %% of a core: %s.", acceptedBar, verdict(accepted.median() < acceptedBar),
-			rateBar, verdict(rate >= rateBar), 100*keeperBar, verdict(share < keeperBar))),
+		note(fmt.Sprintf("Bars: accepted within %s: %s; %d a second: %s; under %.0f %% of a core: %s.", acceptedBar,
+			verdict(accepted.median() < acceptedBar),
+			rateBar, verdict(rate >= rateBar), 100*keeperBar,
+			verdict(share < keeperBar))),
 		p,
-		note(fmt.Sprintf("Bar: %s runs within %.0f × of one: %s.", count(plannedRuns[len(plannedRuns)-1]), sweepPlanBar, verdict(most <= sweepPlanBar))),
+		note(fmt.Sprintf("Bar: %s runs within %.0f × of one: %s.", count(plannedRuns[len(plannedRuns)-1]), sweepPlanBar,
+			verdict(most <= sweepPlanBar))),
 	}, nil
 }
 
@@ -105,7 +110,8 @@ func (w *workspace) acceptSweeps(ctx context.Context) (took sample, err error) {
 			return nil, err
 		}
 		took = append(took, t)
-		if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(w.name, 0, false)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(w.name, 0, false)),
+			0o600); err != nil {
 			return nil, err
 		}
 		if _, err := w.apply(ctx); err != nil {

@@ -98,7 +98,8 @@ func of(name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
 
 // utilisationTarget has only defaults, like [loadTarget].
 func utilisationTarget(percent float64) domain.AutoscalingPolicy {
-	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: percent}}})
+	return of("cpu",
+		domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: percent}}})
 }
 
 // loadTarget gives each member this percentage of its capacity.
@@ -117,12 +118,15 @@ func loadRisk(capacity, percent float64) domain.AutoscalingPolicy {
 
 // utilisationRisk does the same without a metric of the load.
 func utilisationRisk(percent float64) domain.AutoscalingPolicy {
-	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent}}})
+	return of("cpu",
+		domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent}}})
 }
 
 // queueOf has a member per this many seconds of queued work.
 func queueOf(capacity, seconds float64) domain.AutoscalingPolicy {
-	return of("queue", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: capacity * seconds}}})
+	return of("queue", domain.ScalingMetric{
+		Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: capacity * seconds}},
+	})
 }
 
 // foreseeing adds a forecast to a policy's metrics, over the startup time of a member.
@@ -175,7 +179,9 @@ func rivals(capacity float64) []rival {
 }
 
 // course runs a policy on a load under a condition.
-func (l load) course(policy domain.AutoscalingPolicy, condition func(autoscale.Trace) autoscale.Trace) (autoscale.Course, error) {
+func (l load) course(
+	policy domain.AutoscalingPolicy, condition func(autoscale.Trace) autoscale.Trace,
+) (autoscale.Course, error) {
 	return autoscale.Backtest(policy, condition(l.trace), autoscale.Model{
 		Capacity: l.capacity, Startup: loadStartup, Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad},
 	})
@@ -199,7 +205,8 @@ func (t *tally) add(other tally) {
 // row formats a tally as a row.
 func (t tally) row(name string) []string {
 	return []string{
-		"  " + name, fmt.Sprintf("%.1f min", t.under.Minutes()), fmt.Sprintf("%.2f %%", 100*t.under.Seconds()/t.length.Seconds()),
+		"  " + name, fmt.Sprintf("%.1f min", t.under.Minutes()),
+		fmt.Sprintf("%.2f %%", 100*t.under.Seconds()/t.length.Seconds()),
 		count(int(math.Round(t.memberHours))), count(t.changes), count(t.reversals),
 	}
 }
@@ -232,7 +239,9 @@ func tracesTable(loads []load, condition func(autoscale.Trace) autoscale.Trace) 
 	if err != nil {
 		return nil, err
 	}
-	t := &table{head: []string{"load and policy", "under-provisioned", "of the time", "member-hours", "changes", "reversals"}}
+	t := &table{
+		head: []string{"load and policy", "under-provisioned", "of the time", "member-hours", "changes", "reversals"},
+	}
 	sums := map[string]tally{}
 	for i, l := range loads {
 		t.add(l.name, "", "", "", "", "")
@@ -259,20 +268,31 @@ func tracesTable(loads []load, condition func(autoscale.Trace) autoscale.Trace) 
 // traceNotes explain the tables of traces, and what follows from them.
 var traceNotes = []fmt.Stringer{
 	note(""),
-	note(fmt.Sprintf("A member takes %.0f s to start. The peak takes %d members at their full capacity, and the base 2; noise is 5 %%. There is a value,",
+	note(fmt.Sprintf("A member takes %.0f s to start. The peak takes %d members at their full capacity, and the base "+
+		"2; noise is 5 %%. There is a value,",
 		loadStartup.Seconds(), membersAtPeak)),
-	note(fmt.Sprintf("and a decision, every 5 s; bounds are %d and %d. Under-provisioned is the time in which the load is more than the ready members",
+	note(fmt.Sprintf("and a decision, every 5 s; bounds are %d and %d. Under-provisioned is the time in which the "+
+		"load is more than the ready members",
 		leastMembers, mostMembers)),
 	note("carry, also by noise alone."),
-	note("Target has the defaults: stabilisation of 300 s for in, tolerance of 10 %, and rates of 4 members or 100 % in 15 s for out. By load, it is of"),
-	note("the load itself, half of a member's capacity each. Heat has the reference's recurrence factor of 3, its band of 20 to 60 %, and its cooldown"),
+	note("Target has the defaults: stabilisation of 300 s for in, tolerance of 10 %, and rates of 4 members or 100 % " +
+		"in 15 s for out. By load, it is of"),
+	note("the load itself, half of a member's capacity each. Heat has the reference's recurrence factor of 3, its " +
+		"band of 20 to 60 %, and its cooldown"),
 	note("of 180 s. Threshold has the same band."),
-	note("Default: target without a forecast, by load where there is a metric of it, and on utilisation where there is none. By load, it is short of"),
-	note("members for the least time but for its own forecast, with no more changes than on utilisation, which can't tell of more than 100 %."),
-	note("Even on utilisation, it is short for less than half the time of heat and threshold, with as many member-hours to within 4 %, and"),
-	note("whether samples are lost matters to none of them. Heat changes least, and is for roles whose changes are dear, as Spark's are."),
-	note("A forecast helps utilisation, for two thirds more changes and twice the reversals: what members make of it by starting looks like a trend, too."),
-	note("On the load it wins nothing: steps and bursts can't be told ahead, and what rises slowly is within the reserve. Nor does the daily season,"),
+	note("Default: target without a forecast, by load where there is a metric of it, and on utilisation where there " +
+		"is none. By load, it is short of"),
+	note("members for the least time but for its own forecast, with no more changes than on utilisation, which can't " +
+		"tell of more than 100 %."),
+	note("Even on utilisation, it is short for less than half the time of heat and threshold, with as many " +
+		"member-hours to within 4 %, and"),
+	note("whether samples are lost matters to none of them. Heat changes least, and is for roles whose changes are " +
+		"dear, as Spark's are."),
+	note("A forecast helps utilisation, for two thirds more changes and twice the reversals: what members make of it " +
+		"by starting looks like a trend, too."),
+	note("On the load it wins nothing: steps and bursts can't be told ahead, and what rises slowly is within the " +
+		"reserve. Nor does the daily season,"),
 	note("as nobody is short on such a day. Both are for startups that are longer, and targets that are closer."),
-	note("Without metrics, no policy changes anything, once the last sample is stale: where the load steps up meanwhile, all are short until they are back."),
+	note("Without metrics, no policy changes anything, once the last sample is stale: where the load steps up " +
+		"meanwhile, all are short until they are back."),
 }

@@ -76,7 +76,8 @@ func trainingTable(trained []training) []fmt.Stringer {
 	}
 	return []fmt.Stringer{
 		t,
-		note("Two parameter servers and four workers, asynchronous: no two runs are the same. The cluster is there, and has the trainer."),
+		note("Two parameter servers and four workers, asynchronous: no two runs are the same. The cluster is there, " +
+			"and has the trainer."),
 		note(fmt.Sprintf("Bar: same accuracy, within %.0f points: %s.", 100*sameAccuracy, verdict(same))),
 	}
 }

@@ -45,7 +45,8 @@ func (b *bench) workspace(ctx context.Context, name string, members int, pooled 
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(name, members, pooled)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(name, members, pooled)),
+		0o600); err != nil {
 		return nil, err
 	}
 	_, err := w.terraform(ctx, "init")
@@ -118,7 +119,8 @@ func (w *workspace) terraformWith(ctx context.Context, env []string, args ...str
 	err := cmd.Run()
 	took := time.Since(begin)
 	if err != nil {
-		return took, fmt.Errorf("%s %s (%s): %w\n%s", filepath.Base(w.bench.tf), strings.Join(args, " "), w.name, err, output.String())
+		return took, fmt.Errorf("%s %s (%s): %w\n%s", filepath.Base(w.bench.tf), strings.Join(args, " "), w.name, err,
+			output.String())
 	}
 	return took, nil
 }
@@ -176,7 +178,8 @@ func (w *workspace) close(ctx context.Context) error {
 	}
 	left, killErr := endProcesses(ctx, w.dir)
 	if left > 0 {
-		err = errors.Join(err, fmt.Errorf("%s: %d processes were still there after the destroy, and were killed", w.name, left))
+		err = errors.Join(err,
+			fmt.Errorf("%s: %d processes were still there after the destroy, and were killed", w.name, left))
 	}
 	if err := errors.Join(err, killErr, os.RemoveAll(w.dir)); err != nil {
 		return &cleanupError{err}

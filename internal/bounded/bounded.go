@@ -10,8 +10,8 @@ import (
 
 // Limits in bytes, by source.
 const (
-	// Answer limits sources of a single value: a JSON endpoint, a query of a policy, the output of a command, the answer
-	// of a hook.
+	// Answer limits sources of a single value: a JSON endpoint, a query of a policy, the output of a command, the
+	// answer of a hook.
 	Answer = 1 << 20
 	// Series limits the answer of a Prometheus about a whole cluster or a range of time.
 	Series = 16 << 20

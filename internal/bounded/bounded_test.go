@@ -26,7 +26,10 @@ func isTooMuch(t *testing.T, err error, most int64) {
 func TestReadAll(t *testing.T) {
 	for size, fits := range map[int]bool{0: true, 9: true, 10: true, 11: false, 1000: false} {
 		text := strings.Repeat("x", size)
-		for name, r := range map[string]io.Reader{"at once": strings.NewReader(text), "by bytes": iotest.OneByteReader(strings.NewReader(text)), "with its end": iotest.DataErrReader(strings.NewReader(text))} {
+		for name, r := range map[string]io.Reader{
+			"at once": strings.NewReader(text), "by bytes": iotest.OneByteReader(strings.NewReader(text)),
+			"with its end": iotest.DataErrReader(strings.NewReader(text)),
+		} {
 			got, err := bounded.ReadAll(r, 10)
 			switch {
 			case fits && (err != nil || string(got) != text):
@@ -149,13 +152,15 @@ func TestTooManyLines(t *testing.T) {
 		}
 	}
 	l := &bounded.Lines{Most: 1 << 20}
-	if _, err := io.Copy(l, io.LimitReader(acctest.Endless("x"), 10<<20)); err != nil || len(l.All()) != 1 || len(l.All()[0]) != bounded.LogLine+len("…") {
+	if _, err := io.Copy(l, io.LimitReader(acctest.Endless("x"), 10<<20)); err != nil || len(l.All()) != 1 ||
+		len(l.All()[0]) != bounded.LogLine+len("…") {
 		t.Errorf("of one endless line, %d are kept: %v", len(l.All()), err)
 	}
 }
 
 func TestDecoder(t *testing.T) {
-	d := bounded.NewDecoder(io.MultiReader(strings.NewReader(strings.Repeat(`{"a":"b"}`+"\r\n", 1000)+`{"a":"`), acctest.Endless("x")), 100)
+	d := bounded.NewDecoder(io.MultiReader(strings.NewReader(strings.Repeat(`{"a":"b"}`+"\r\n", 1000)+`{"a":"`),
+		acctest.Endless("x")), 100)
 	var value map[string]string
 	for range 1000 {
 		if err := d.Decode(&value); err != nil || value["a"] != "b" {

@@ -68,7 +68,8 @@ func (*queried) Observe(context.Context, string) ([]domain.Observed, error) { re
 func newQueried(t *testing.T) *queried {
 	t.Helper()
 	of := &queried{}
-	_, err := engine.Put(t.Context(), of, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}}}})
+	_, err := engine.Put(t.Context(), of,
+		domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestOutside(t *testing.T) {
 		return domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: url, Query: "up"}}
 	}
 	usage := func(t *testing.T, url string) error {
-		_, err := prometheus.Usage(acctest.Bounded(t), prometheus.Settings{URL: url, Timeout: patience.Limit}, newQueried(t), time.Minute)
+		_, err := prometheus.Usage(acctest.Bounded(t), prometheus.Settings{URL: url, Timeout: patience.Limit},
+			newQueried(t), time.Minute)
 		return err
 	}
 	series := func(t *testing.T, url string) error {
@@ -197,7 +199,8 @@ func peers(t *testing.T) error {
 	}
 	defer answerAt(listener)()
 	for tries := 1; ; tries++ {
-		reports, err := telemetry.AskPeers(acctest.Bounded(t), []telemetry.Peer{{Node: "node1", Address: address}}, folder, telemetry.Query{})
+		reports, err := telemetry.AskPeers(acctest.Bounded(t), []telemetry.Peer{{Node: "node1", Address: address}},
+			folder, telemetry.Query{})
 		if err != nil || len(reports.Reports) > 0 {
 			return fmt.Errorf("%d reports: %w", len(reports.Reports), err)
 		}
@@ -210,7 +213,10 @@ func peers(t *testing.T) error {
 
 // answerAt serves a listener until done is called.
 func answerAt(listener net.Listener) (done func()) {
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w) }), ReadHeaderTimeout: patience.Limit}
+	server := &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w) }),
+		ReadHeaderTimeout: patience.Limit,
+	}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	return func() { _ = server.Close() }
 }

@@ -21,7 +21,9 @@ type limits struct {
 }
 
 // usual are the limits of all servers, whose clients are agents, occasionally, and a Prometheus or two.
-var usual = limits{header: 5 * time.Second, read: 10 * time.Second, write: 30 * time.Second, idle: 2 * time.Minute, connections: 64}
+var usual = limits{
+	header: 5 * time.Second, read: 10 * time.Second, write: 30 * time.Second, idle: 2 * time.Minute, connections: 64,
+}
 
 // Serve serves a listener until ctx is done. It closes slow and idle connections, and those over the limit.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
@@ -30,8 +32,9 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 
 func (l limits) serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle, MaxHeaderBytes: Headers,
-		ConnState: (&crowd{most: l.connections, open: map[net.Conn]stay{}, closing: map[net.Conn]bool{}}).note,
+		Handler: handler, ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
+		MaxHeaderBytes: Headers,
+		ConnState:      (&crowd{most: l.connections, open: map[net.Conn]stay{}, closing: map[net.Conn]bool{}}).note,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -93,7 +96,8 @@ func (c *crowd) longest(but net.Conn) (longest net.Conn) {
 	}
 	longest = but
 	for conn, s := range c.open {
-		if conn != but && s.answered == (2*answered >= len(c.open)) && (longest == but || s.since.Before(c.open[longest].since)) {
+		if conn != but && s.answered == (2*answered >= len(c.open)) &&
+			(longest == but || s.since.Before(c.open[longest].since)) {
 			longest = conn
 		}
 	}

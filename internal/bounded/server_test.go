@@ -128,7 +128,8 @@ func (w *watched) await(t *testing.T, what string, seen func() bool) {
 		select {
 		case <-tick:
 		case <-hangs:
-			t.Fatalf("of %d connections, %d are open; expected to be closed: %s", w.accepted.Load(), w.open.Load(), what)
+			t.Fatalf("of %d connections, %d are open; expected to be closed: %s", w.accepted.Load(), w.open.Load(),
+				what)
 		}
 	}
 }
@@ -174,15 +175,19 @@ func TestServeClosesByTime(t *testing.T) {
 // and others are answered.
 func TestServeClosesByNumber(t *testing.T) {
 	enough(t, 2*clingers+500)
-	patient := limits{header: time.Hour, read: time.Hour, write: time.Hour, idle: time.Hour, connections: usual.connections}
+	patient := limits{
+		header: time.Hour, read: time.Hour, write: time.Hour, idle: time.Hour, connections: usual.connections,
+	}
 	for name, test := range map[string]struct {
 		number int
 		ways   []string
-	}{"idle": {clingers, []string{silent, idle}}, "slow": {clingers, []string{slow}}, "deaf": {200, []string{deaf}}, "all": {400, []string{silent, idle, slow, deaf}}} {
+	}{"idle": {clingers, []string{silent, idle}}, "slow": {clingers, []string{slow}}, "deaf": {200, []string{deaf}},
+		"all": {400, []string{silent, idle, slow, deaf}}} {
 		t.Run(name, func(t *testing.T) {
 			w := patient.start(t)
 			w.cling(t, test.number, test.ways...)
-			w.await(t, "all but as many as there is room for", func() bool { return w.open.Load() <= int64(usual.connections) })
+			w.await(t, "all but as many as there is room for",
+				func() bool { return w.open.Load() <= int64(usual.connections) })
 			for range 3 {
 				w.scrape(t)
 			}

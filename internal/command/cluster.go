@@ -21,7 +21,11 @@ type Cluster struct {
 
 // AddFlags adds the flags that choose a cluster of one of the engines.
 func (c *Cluster) AddFlags(flags *flag.FlagSet, engines engine.Registry) {
-	flags.StringVar(&c.Engine, "engine", engines.Default(), fmt.Sprintf("`engine` of the cluster: %s", strings.Join(engines.Names(), ", ")))
-	flags.StringVar(&c.Endpoint, "endpoint", "", "`endpoint` of the cluster: "+engines.Say(func(d engine.Driver) string { return d.Endpoint })+"; if omitted, the engine's default")
+	flags.StringVar(&c.Engine, "engine", engines.Default(),
+		fmt.Sprintf("`engine` of the cluster: %s", strings.Join(engines.Names(), ", ")))
+	flags.StringVar(&c.Endpoint, "endpoint", "",
+		"`endpoint` of the cluster: "+engines.Say(func(d engine.Driver) string {
+			return d.Endpoint
+		})+"; if omitted, the engine's default")
 	flags.StringVar(&c.Name, "cluster", "", "`name` of the cluster; may be omitted if there is only one")
 }

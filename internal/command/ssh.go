@@ -18,8 +18,12 @@ func (s *SSH) AddFlags(flags *flag.FlagSet) {
 			return nil
 		}
 	}
-	flags.StringVar(&s.User, "user", "", "`name` of the user to log in as if an address has none; defaults to the user of this process")
-	flags.Func("identity-file", "`file` with a private key; may be repeated; defaults to the SSH agent's keys and the default files", appendTo(&s.IdentityFiles))
-	flags.Func("known-hosts-file", "`file` with the keys of hosts; may be repeated; defaults to those of OpenSSH", appendTo(&s.KnownHosts))
+	flags.StringVar(&s.User, "user", "",
+		"`name` of the user to log in as if an address has none; defaults to the user of this process")
+	flags.Func("identity-file",
+		"`file` with a private key; may be repeated; defaults to the SSH agent's keys and the default files",
+		appendTo(&s.IdentityFiles))
+	flags.Func("known-hosts-file", "`file` with the keys of hosts; may be repeated; defaults to those of OpenSSH",
+		appendTo(&s.KnownHosts))
 	flags.StringVar(&s.JumpHost, "jump-host", "", "`host` through which all others are reached, as [user@]host[:port]")
 }

@@ -14,11 +14,16 @@ func TestSSH(t *testing.T) {
 	var ssh command.SSH
 	flags := flag.NewFlagSet("test", flag.ContinueOnError)
 	ssh.AddFlags(flags)
-	err := flags.Parse([]string{"--user", "ops", "--identity-file", "a", "--identity-file", "b", "--known-hosts-file", "c", "--jump-host", "ops@bastion:2222"})
+	err := flags.Parse([]string{
+		"--user", "ops", "--identity-file", "a", "--identity-file", "b", "--known-hosts-file", "c", "--jump-host",
+		"ops@bastion:2222",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := engine.SSHCredentials{User: "ops", IdentityFiles: []string{"a", "b"}, KnownHosts: []string{"c"}, JumpHost: "ops@bastion:2222"}
+	want := engine.SSHCredentials{
+		User: "ops", IdentityFiles: []string{"a", "b"}, KnownHosts: []string{"c"}, JumpHost: "ops@bastion:2222",
+	}
 	if diff := cmp.Diff(want, ssh.SSHCredentials); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

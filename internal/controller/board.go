@@ -24,8 +24,10 @@ func (b *board) show(policy domain.AutoscalingPolicy, e autoscale.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	status := metrics.PolicyStatus{
-		Cluster: policy.Cluster, Group: policy.Group, Role: policy.Role, Current: e.From, Desired: e.To, Min: policy.Min, Max: policy.Max, DecidedAt: e.Until,
-		Metrics: make(map[string]metrics.PolicyMetric, len(e.Metrics)), Decisions: maps.Clone(b.policies[policy.Key()].Decisions),
+		Cluster: policy.Cluster, Group: policy.Group, Role: policy.Role, Current: e.From, Desired: e.To,
+		Min: policy.Min, Max: policy.Max, DecidedAt: e.Until,
+		Metrics:   make(map[string]metrics.PolicyMetric, len(e.Metrics)),
+		Decisions: maps.Clone(b.policies[policy.Key()].Decisions),
 	}
 	if status.Decisions == nil {
 		status.Decisions = map[string]int{}

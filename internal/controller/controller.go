@@ -50,7 +50,9 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 		}
 	})
 	duties.Go(func() { again(ctx, e, log, watchGPUs) })
-	followPolicies := func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+	followPolicies := func(
+		ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger,
+	) error {
 		return watchScaling(ctx, r, events, log, shown)
 	}
 	duties.Go(func() { again(ctx, e, log, followPolicies) })

@@ -130,7 +130,8 @@ func (h *historyKeeper) put(ctx context.Context, chunk autoscale.Chunk) error {
 		}
 		delete(h.doubtful, chunk.Name)
 	}
-	stored, err := h.items.Put(ctx, engine.Item{Key: chunkKey(chunk.Name), Revision: h.revisions[chunk.Name], Data: chunk.Data})
+	stored, err := h.items.Put(ctx,
+		engine.Item{Key: chunkKey(chunk.Name), Revision: h.revisions[chunk.Name], Data: chunk.Data})
 	switch {
 	case err == nil:
 		h.revisions[chunk.Name] = stored.Revision

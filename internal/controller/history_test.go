@@ -315,7 +315,8 @@ func TestChunksAndShardsFitIntoStores(t *testing.T) {
 	}
 	for _, kind := range []domain.Kind{autoscale.HistoryKind, memoryKind} {
 		if kind.MaxBytes > shown {
-			t.Errorf("an item of kind %q may have %d bytes, and stores are shown to take %d", kind.Name, kind.MaxBytes, shown)
+			t.Errorf("an item of kind %q may have %d bytes, and stores are shown to take %d", kind.Name, kind.MaxBytes,
+				shown)
 		}
 	}
 }

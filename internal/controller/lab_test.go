@@ -51,7 +51,8 @@ type lab struct {
 func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
 	t.Helper()
 	l := &lab{
-		items: newItems(), T: t, staged: map[string]domain.MemberSpec{}, members: map[string]domain.Observed{}, loads: map[string]float64{}, now: noon,
+		items: newItems(), T: t, staged: map[string]domain.MemberSpec{}, members: map[string]domain.Observed{},
+		loads: map[string]float64{}, now: noon,
 		faults: map[string]error{},
 	}
 	host := domain.Host{Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 1 << 16}}
@@ -61,7 +62,9 @@ func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
 	group := domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 		Completion: domain.Completion{When: domain.WhenNever},
-		Roles:      map[string]domain.Role{"worker": {Template: domain.Template{Command: []string{"work"}}, OnScale: domain.OnScaleNone}},
+		Roles: map[string]domain.Role{
+			"worker": {Template: domain.Template{Command: []string{"work"}}, OnScale: domain.OnScaleNone},
+		},
 	}
 	r := reconcile.Reconciler{Engine: l}
 	l.must(r.Create(t.Context(), group))
@@ -69,7 +72,8 @@ func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
 	policy := domain.AutoscalingPolicy{
 		Cluster: "lab", Group: "job", Role: "worker", Min: 1, Max: 6,
 		Metrics: map[string]domain.ScalingMetric{"cpu": {
-			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 0.5}},
+			Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+			Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 0.5}},
 		}},
 		ScaleIn: domain.ScalingBehaviour{Stabilisation: new(domain.Duration(time.Minute))},
 	}
@@ -95,7 +99,8 @@ func (l *lab) fails(call string) error {
 // scale changes the count behind the controller's back, before anything is decided.
 func (l *lab) scale(from, to int) {
 	l.Helper()
-	_, _, err := reconcile.Reconciler{Engine: l}.Scale(l.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: l.now.Add(-time.Hour), Why: "a test"})
+	_, _, err := reconcile.Reconciler{Engine: l}.Scale(l.Context(),
+		reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: l.now.Add(-time.Hour), Why: "a test"})
 	l.must(nil, err)
 }
 
@@ -143,7 +148,8 @@ func (l *lab) count() int {
 // controller returns the scaler of a newly started controller.
 func (l *lab) controller() *scaler {
 	l.Helper()
-	s, err := newScaler(l.Context(), reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	s, err := newScaler(l.Context(), reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler),
+		newBoard())
 	l.must(nil, err)
 	s.meter.Limit = patience.Limit // what hangs in a test hangs until that releases it
 	return s
@@ -183,7 +189,10 @@ func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
 }
 
 func (l *lab) Traits() engine.Traits {
-	return engine.Traits{Name: "lab", Schedules: l.schedules, HandsOver: l.handsOver, MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" }}
+	return engine.Traits{
+		Name: "lab", Schedules: l.schedules, HandsOver: l.handsOver,
+		MemberAddress: func(member string) string { return member }, FilesDir: func(string) string { return "/files" },
+	}
 }
 
 func (l *lab) Snapshot() engine.Engine { return l }
@@ -208,7 +217,9 @@ func (l *lab) Lock(_ context.Context, name string, _ engine.Holder) (func() erro
 	return func() error { return nil }, nil
 }
 
-func (l *lab) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
+func (l *lab) Hold(
+	ctx context.Context, name string, holder engine.Holder,
+) (held context.Context, release func() error, err error) {
 	return engine.HoldFor(ctx, l, name, holder)
 }
 
@@ -254,7 +265,8 @@ func (l *lab) Start(context.Context, string, int) error {
 	long := l.now.Add(-time.Hour)
 	for name, spec := range l.staged {
 		l.members[name] = domain.Observed{
-			Name: name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address, Hash: spec.Hash, Run: spec.Run,
+			Name: name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address,
+			Hash: spec.Hash, Run: spec.Run,
 			State: domain.StateRunning, StartedAt: &long, RunStartedAt: &long,
 		}
 		if l.starting[name] {
@@ -304,11 +316,15 @@ func (l *lab) Usage(context.Context, time.Duration) (engine.Usage, error) {
 			share = own
 		}
 		v := &share
-		usage.Members[name] = engine.MemberUsage{CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, SampledAt: l.now}.Of(o)
+		usage.Members[name] = engine.MemberUsage{
+			CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, SampledAt: l.now,
+		}.Of(o)
 	}
 	for i, name := range []string{"a", "b"} {
 		v := new(float64(1 + 2*i))
-		usage.Hosts[name] = engine.HostUsage{CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, TotalCPUs: 4, SampledAt: l.now}
+		usage.Hosts[name] = engine.HostUsage{
+			CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, TotalCPUs: 4, SampledAt: l.now,
+		}
 	}
 	return usage, nil
 }

@@ -45,26 +45,37 @@ func atRest(b *testing.B, groups, roles, members int) *rest {
 	for g := range groups {
 		document := domain.GroupDocument{
 			MinRun: 1, Counts: map[string]int{}, Assignments: map[string]domain.Assignment{},
-			Spec: domain.Group{Cluster: "lab", Name: fmt.Sprintf("group-%02d", g), Framework: "none", Template: domain.Template{Command: []string{"work"}}, Roles: map[string]domain.Role{}},
+			Spec: domain.Group{
+				Cluster: "lab", Name: fmt.Sprintf("group-%02d", g), Framework: "none",
+				Template: domain.Template{Command: []string{"work"}}, Roles: map[string]domain.Role{},
+			},
 		}
 		group := document.Spec.Name
 		for n := range roles {
 			role := fmt.Sprintf("role-%02d", n)
-			document.Spec.Roles[role], document.Counts[role] = domain.Role{Resources: domain.ResourceRequirements{CPUs: 4}, OnScale: domain.OnScaleNone}, members
+			document.Spec.Roles[role], document.Counts[role] = domain.Role{
+				Resources: domain.ResourceRequirements{CPUs: 4}, OnScale: domain.OnScaleNone,
+			}, members
 			policy := domain.AutoscalingPolicy{
-				Cluster: "lab", Group: group, Role: role, Min: 1, Max: 20, Metrics: map[string]domain.ScalingMetric{"cpu": {
+				Cluster: "lab", Group: group, Role: role, Min: 1, Max: 20,
+				Metrics: map[string]domain.ScalingMetric{"cpu": {
 					Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 60}},
-					Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}, Window: windows[n%len(windows)],
+					Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
+					Window:    windows[n%len(windows)],
 				}},
 			}
-			edit(b, r.items, policy.Key(), func(doc *domain.AutoscalingPolicyDocument) { doc.Spec, doc.Before = policy, members })
+			edit(b, r.items, policy.Key(),
+				func(doc *domain.AutoscalingPolicyDocument) { doc.Spec, doc.Before = policy, members })
 			for i := range members {
 				name := domain.MemberName(group, role, i)
 				document.Assignments[name] = domain.Assignment{Host: "gpu1", Port: 20000 + i}
 				r.observed = append(r.observed, domain.Observed{
-					Name: name, Group: group, Role: role, Index: i, Host: "gpu1", Address: "10.0.0.1:20000", Run: 1, State: domain.StateRunning, StartedAt: &started,
+					Name: name, Group: group, Role: role, Index: i, Host: "gpu1", Address: "10.0.0.1:20000", Run: 1,
+					State: domain.StateRunning, StartedAt: &started,
 				})
-				r.used.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(2.4)), SampledAt: noon.AddDate(10, 0, 0)} // it never becomes stale
+				r.used.Members[name] = engine.MemberUsage{
+					CPUs: domain.Instant(new(2.4)), SampledAt: noon.AddDate(10, 0, 0),
+				} // it never becomes stale
 			}
 		}
 		edit(b, r.items, group, func(doc *domain.GroupDocument) { *doc = document })
@@ -76,7 +87,8 @@ func atRest(b *testing.B, groups, roles, members int) *rest {
 // the cost of reading items, members and metrics.
 func BenchmarkLook(b *testing.B) {
 	e := atRest(b, 20, 50, 10)
-	s, err := newScaler(b.Context(), reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	s, err := newScaler(b.Context(), reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler),
+		newBoard())
 	if err != nil {
 		b.Fatal(err)
 	}

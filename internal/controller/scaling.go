@@ -30,11 +30,15 @@ const (
 var policyPace = engine.Pace{Factor: 20, Longest: 2 * time.Second}
 
 // watchScaling runs the autoscaling policies, in one controller of a cluster at a time.
-func watchScaling(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger, board *board) error {
+func watchScaling(
+	ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger, board *board,
+) error {
 	if err := awaitPolicies(ctx, r.Engine, events); err != nil {
 		return err
 	}
-	holder := engine.Holder{Who: "controller", Process: os.Getpid(), Operation: "autoscaling", Since: time.Now(), Controller: true}
+	holder := engine.Holder{
+		Who: "controller", Process: os.Getpid(), Operation: "autoscaling", Since: time.Now(), Controller: true,
+	}
 	held, release, err := r.Engine.Hold(ctx, scalingLock, holder)
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
 		pause(ctx, standby)
@@ -139,17 +143,22 @@ type followed struct {
 // newScaler returns a scaler with the stored state of the policies.
 func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
 	s := &scaler{
-		reconciler: r, meter: meter.New(r.Engine), log: log, logged: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
-		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
-		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), resizes: make(chan resized), hookPace: usualHookPace,
-		sharing: sharing{seen: map[string]time.Time{}, shares: make(chan share)},
+		reconciler: r, meter: meter.New(r.Engine), log: log, logged: faults{}, board: board,
+		memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
+		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked),
+		hooks:    make(chan struct{}, hooksAtOnce),
+		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), resizes: make(chan resized),
+		hookPace: usualHookPace,
+		sharing:  sharing{seen: map[string]time.Time{}, shares: make(chan share)},
 	}
 	known, unread, err := s.memory.load(ctx)
 	if unread != nil {
 		log.Error("a part of the autoscaling state is unreadable; continuing without it", "error", unread)
 	}
 	for key, policy := range known {
-		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key)}
+		s.followed[key] = &followed{
+			state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key),
+		}
 		s.meter.Restore(policy.Windows, time.Now())
 	}
 	return s, errors.Join(err, s.recallHooks(ctx), s.recallSilent(ctx), s.loadHistory(ctx))
@@ -309,7 +318,9 @@ func (s *scaler) anyDue(now time.Time) bool {
 
 // follow takes over new and changed policies, which decide at once, and forgets deleted ones. A deleted policy is kept
 // until the last change of count is in the history.
-func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[string]domain.AutoscalingPolicyDocument, now time.Time) (failed error) {
+func (s *scaler) follow(
+	ctx context.Context, e engine.Engine, documents map[string]domain.AutoscalingPolicyDocument, now time.Time,
+) (failed error) {
 	for key, f := range s.followed {
 		doc, found := documents[key]
 		if f.idle = !found || !decides(doc) || f.autoscaler == nil; !f.idle {
@@ -442,7 +453,9 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		switch {
 		case f.changing && (decision.To > decision.From || decision.To == decision.From && f.yielding.needless()):
 			f.hurries = true
-			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted now, so none is removed", decision.To)})
+			f.callOff(&reconcile.HeldError{
+				Why: fmt.Sprintf("%d members are wanted now, so none is removed", decision.To),
+			})
 			if f.removing.Load() { // else it is too late
 				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal in progress is cancelled first"
 			}
@@ -453,7 +466,10 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 			entry.Outcome = autoscale.OutcomeDryRun
 			s.note(f.document.Spec, entry)
 		default:
-			decided = append(decided, change{policy: f, decision: decision, entry: entry, observation: a.observation, yields: f.goingFor(a.seen, decision)})
+			decided = append(decided, change{
+				policy: f, decision: decision, entry: entry, observation: a.observation,
+				yields: f.goingFor(a.seen, decision),
+			})
 		}
 	}
 	s.asking -= len(s.answered)

@@ -16,12 +16,15 @@ import (
 
 // expectAddition stores, before members are added, that the hook has to be called about them. A successor then checks
 // whether they were added.
-func (s *scaler) expectAddition(ctx context.Context, policy domain.AutoscalingPolicy, c change) (*domain.HookCall, error) {
+func (s *scaler) expectAddition(
+	ctx context.Context, policy domain.AutoscalingPolicy, c change,
+) (*domain.HookCall, error) {
 	if policy.Hooks.AfterAddition == nil || c.decision.To < c.decision.From {
 		return nil, nil
 	}
 	call := newHookCall(domain.AfterAddition, c, c.decision.To)
-	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.observation.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingPinned {
+	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.observation.Groups[policy.Group].Spec,
+		policy.Role) == domain.SchedulingPinned {
 		taken := map[int]bool{}
 		for _, i := range c.observation.Groups[policy.Group].Indexes(policy.Role) {
 			taken[i] = true
@@ -140,7 +143,9 @@ func arrived(observation reconcile.Observation, policy domain.AutoscalingPolicy,
 }
 
 // tellOf calls the hook about one addition, and forgets the addition whatever the result.
-func (s *scaler) tellOf(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) hooked {
+func (s *scaler) tellOf(
+	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall,
+) hooked {
 	err := s.tell(ctx, f, policy, call)
 	if ctx.Err() != nil {
 		return hooked{policy: f} // the next controller continues
@@ -165,16 +170,20 @@ func (s *scaler) finishTelling(ctx context.Context, t hooked, now time.Time) {
 	}
 	if t.call != nil {
 		e := autoscale.Entry{
-			Policy: key, At: now, Until: now, Decisions: 1, From: t.count, To: t.count, Ready: t.count, Outcome: autoscale.OutcomeUnchanged,
-			OutcomeWhy: fmt.Sprintf("hook after_addition has finished for change %s, %d → %d", t.call.ID, t.call.From, t.call.To), Change: t.call.ID,
+			Policy: key, At: now, Until: now, Decisions: 1, From: t.count, To: t.count, Ready: t.count,
+			Outcome: autoscale.OutcomeUnchanged,
+			OutcomeWhy: fmt.Sprintf("hook after_addition has finished for change %s, %d → %d", t.call.ID, t.call.From,
+				t.call.To), Change: t.call.ID,
 		}
 		if t.err != nil {
 			who := "the added members"
 			if len(t.call.Members) > 0 {
 				who = strings.Join(t.call.Members, ", ")
 			}
-			e.Outcome, e.OutcomeWhy = autoscale.OutcomeFailed, fmt.Sprintf("hook after_addition failed for %s, which stay: %v", who, t.err)
-			s.log.Error("hook after_addition failed; the added members stay", "policy", key, "change", t.call.ID, "error", t.err)
+			e.Outcome, e.OutcomeWhy = autoscale.OutcomeFailed,
+				fmt.Sprintf("hook after_addition failed for %s, which stay: %v", who, t.err)
+			s.log.Error("hook after_addition failed; the added members stay", "policy", key, "change", t.call.ID,
+				"error", t.err)
 		}
 		s.history.Add(e)
 	}

@@ -22,7 +22,8 @@ func TestHookAfterAddition(t *testing.T) {
 	l.load = 2
 	w.until("more members", func() bool { return l.count() == 4 })
 	l.load = 0.1
-	w.until("the history to say why nobody goes", func() bool { return strings.Contains(w.historyText(), "1 wanted, but a hook is at work") })
+	w.until("the history to say why nobody goes",
+		func() bool { return strings.Contains(w.historyText(), "1 wanted, but a hook is at work") })
 	w.kill()
 	w = l.watcher()
 	_, received := r.seen()
@@ -43,7 +44,9 @@ func TestHookAfterAddition(t *testing.T) {
 	if diff := cmp.Diff([]string{"job-worker-2", "job-worker-3"}, members); diff != "" {
 		t.Errorf("it was told of members (-want +got):\n%s", diff)
 	}
-	if history := w.historyText(); !strings.Contains(history, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(history, "HTTP 500 Internal Server Error: no such broker") {
+	if history := w.historyText(); !strings.Contains(
+		history, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL,
+	) || !strings.Contains(history, "HTTP 500 Internal Server Error: no such broker") {
 		t.Errorf("the history does not tell of the failure:\n%s", history)
 	}
 }
@@ -68,7 +71,8 @@ func TestHookOfThoseWhoRun(t *testing.T) {
 	}
 	l.runs("job-worker-2")
 	w.until("the hook to be told", w.idle)
-	if _, received := r.seen(); len(received) != 1 || !slices.Equal(received[0].Members, []string{"job-worker-2"}) || received[0].From != 2 || received[0].To != 3 {
+	if _, received := r.seen(); len(received) != 1 || !slices.Equal(received[0].Members, []string{"job-worker-2"}) ||
+		received[0].From != 2 || received[0].To != 3 {
 		t.Errorf("it was told %+v", received)
 	}
 }
@@ -83,7 +87,8 @@ func TestHookOfThoseWithoutNames(t *testing.T) {
 	w := l.watcher()
 	l.load = 2
 	w.until("the hook to be told", func() bool { _, received := r.seen(); return len(received) > 0 && w.idle() })
-	if _, received := r.seen(); len(received) != 1 || received[0].Members != nil || received[0].From != 2 || received[0].To != l.count() {
+	if _, received := r.seen(); len(received) != 1 || received[0].Members != nil || received[0].From != 2 ||
+		received[0].To != l.count() {
 		t.Errorf("it was told %+v, and the count is %d", received, l.count())
 	}
 }

@@ -46,12 +46,15 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 		own[i] = f.needs(standings[i].Count)
 		questions = append(questions, own[i].questions...)
 	}
-	answers := s.meter.Ask(ctx, now, meter.Observation{Groups: observation.Groups, Members: observation.Members}, questions)
+	answers := s.meter.Ask(ctx, now, meter.Observation{Groups: observation.Groups, Members: observation.Members},
+		questions)
 	for i, f := range due {
 		spec, standing := f.document.Spec, standings[i]
 		a := &asked{policy: f, document: f.document, observation: observation, at: now, seen: autoscale.Seen{
-			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{}, Roles: observation.Groups[spec.Group].Counts,
-			Used: usedIn(observation, spec.Group, spec.Role),
+			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held,
+			Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{},
+			Roles: observation.Groups[spec.Group].Counts,
+			Used:  usedIn(observation, spec.Group, spec.Role),
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
 			a.seen.Held = "the last change is still in progress"
@@ -79,11 +82,15 @@ func (f *followed) needs(count int) needs {
 	if count >= policy.Min && count <= policy.Max {
 		return needs{f.questions, true}
 	}
-	return needs{questions: slices.DeleteFunc(slices.Clone(f.questions), func(q meter.Question) bool { return !isGuard(q) })}
+	return needs{
+		questions: slices.DeleteFunc(slices.Clone(f.questions), func(q meter.Question) bool { return !isGuard(q) }),
+	}
 }
 
 // answer waits for the answers to a policy's questions, and passes them to the loop.
-func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, needs needs, answers []meter.Answer) {
+func (s *scaler) answer(
+	ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, needs needs, answers []meter.Answer,
+) {
 	for i, q := range needs.questions {
 		measured := answers[i]()
 		switch {
@@ -150,14 +157,16 @@ func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 		metric := policy.Metrics[name]
 		if metric.Algorithm.Measures() {
 			questions = append(questions, meter.Question{
-				Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window, Aggregation: metric.Aggregation,
-				StaleAfter: metric.Stale(), ReadyAfter: metric.ReadyAfter,
+				Metric: name, Group: policy.Group, Role: policy.Role, Source: metric.Source, Window: metric.Window,
+				Aggregation: metric.Aggregation,
+				StaleAfter:  metric.Stale(), ReadyAfter: metric.ReadyAfter,
 			})
 		}
 	}
 	for _, asked := range policy.Guards.Questions() {
 		questions = append(questions, meter.Question{
-			Metric: guardMark + asked.Name, Group: policy.Group, Role: policy.Role, Source: asked.Source, StaleAfter: domain.DefaultStaleAfter, Truth: asked.Name != domain.GuardAtLeast,
+			Metric: guardMark + asked.Name, Group: policy.Group, Role: policy.Role, Source: asked.Source,
+			StaleAfter: domain.DefaultStaleAfter, Truth: asked.Name != domain.GuardAtLeast,
 		})
 	}
 	return append(questions, useQuestions(policy)...)

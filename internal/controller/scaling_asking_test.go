@@ -33,10 +33,11 @@ func (l *lab) askedByQueue() (release func()) {
 		release()
 		server.Close()
 	})
-	l.put(domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "ps", Min: 0, Max: 6, Metrics: map[string]domain.ScalingMetric{"items": {
-		Source:    domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}},
-		Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}},
-	}}})
+	l.put(domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "ps", Min: 0, Max: 6,
+		Metrics: map[string]domain.ScalingMetric{"items": {
+			Source:    domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}},
+			Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}},
+		}}})
 	return release
 }
 
@@ -95,10 +96,17 @@ func TestBoundsWaitForNobody(t *testing.T) {
 	defer close(hangs)
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Metrics = map[string]domain.ScalingMetric{
-			"items":  {Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}, Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}}},
-			"learnt": {Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: server.URL}}}},
+			"items": {
+				Source:    domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}},
+				Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1}},
+			},
+			"learnt": {Algorithm: domain.ScalingAlgorithm{
+				External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: server.URL}},
+			}},
 		}
-		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{Prometheus: &domain.PrometheusSource{URL: server.URL + "/idle", Query: "applications"}}}
+		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{
+			Prometheus: &domain.PrometheusSource{URL: server.URL + "/idle", Query: "applications"},
+		}}
 	})
 	s := l.controller()
 	policy := l.policy()
@@ -181,8 +189,11 @@ func (u *unreadable) List(ctx context.Context, kind domain.Kind) ([]engine.Item,
 func TestScalerRestsAfterFaults(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), patience.Limit)
 	defer end()
-	u := &unreadable{end: end, lab: newLab(t, func(p *domain.AutoscalingPolicy) { p.Interval = new(domain.Duration(time.Second)) })}
-	s, err := newScaler(t.Context(), reconcile.Reconciler{Engine: u, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
+	u := &unreadable{
+		end: end, lab: newLab(t, func(p *domain.AutoscalingPolicy) { p.Interval = new(domain.Duration(time.Second)) }),
+	}
+	s, err := newScaler(t.Context(), reconcile.Reconciler{Engine: u, Controller: true}, slog.New(slog.DiscardHandler),
+		newBoard())
 	u.must(nil, err)
 	if err := s.run(ctx, make(chan struct{})); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends by %v", err)

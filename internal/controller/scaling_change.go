@@ -51,7 +51,10 @@ type turns struct {
 }
 
 func newTurns() turns {
-	return turns{make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, tellingsAtOnce), longestTurn}
+	return turns{
+		make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, tellingsAtOnce),
+		longestTurn,
+	}
 }
 
 // take acquires a slot, and returns the function that releases it. After too long a wait, the error is
@@ -63,7 +66,9 @@ func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(),
 	case places <- struct{}{}:
 		return func() { <-places }, nil
 	case <-timer.C:
-		return nil, &reconcile.HeldError{Why: fmt.Sprintf("waited %s for changes of other roles; deciding again", t.longest)}
+		return nil, &reconcile.HeldError{
+			Why: fmt.Sprintf("waited %s for changes of other roles; deciding again", t.longest),
+		}
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -84,9 +89,11 @@ func (s *scaler) begin(ctx context.Context, c change) {
 		switch {
 		case came.done.To != came.done.From:
 			o.done = &came.done
-			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To, o.entry.Until = autoscale.OutcomeDone, came.short, came.done.To, came.done.At
+			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To, o.entry.Until = autoscale.OutcomeDone, came.short,
+				came.done.To, came.done.At
 			if err != nil {
-				o.entry.OutcomeWhy = fmt.Sprintf("%v; the controller is trying again", err) // in the upkeep of the group
+				// in the upkeep of the group
+				o.entry.OutcomeWhy = fmt.Sprintf("%v; the controller is trying again", err)
 			}
 		case err != nil:
 			o.entry.Outcome, o.entry.OutcomeWhy = outcomeOf(err)
@@ -94,7 +101,8 @@ func (s *scaler) begin(ctx context.Context, c change) {
 			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, came.short
 		}
 		if len(came.notified) > 0 {
-			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " + domain.Enumerate(came.notified)
+			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " +
+				domain.Enumerate(came.notified)
 		}
 		select {
 		case s.outcomes <- o:
@@ -124,7 +132,8 @@ func (s *scaler) finish(o outcome) {
 		f.state.Initial = false // it is not possible
 	}
 	if o.err != nil && o.entry.Outcome != autoscale.OutcomeHeld {
-		s.log.Error("scaling a role failed; trying again", "policy", key, "from", o.decision.From, "to", o.decision.To, "error", o.err)
+		s.log.Error("scaling a role failed; trying again", "policy", key, "from", o.decision.From, "to", o.decision.To,
+			"error", o.err)
 	}
 	s.note(f.document.Spec, o.entry)
 }
@@ -139,7 +148,8 @@ func outcomeOf(err error) (autoscale.Outcome, string) {
 		return autoscale.OutcomeHeld, err.Error()
 	}
 	if locked, ok := errors.AsType[*engine.LockedError](err); ok {
-		return autoscale.OutcomeHeld, fmt.Sprintf("the group is held by %s (%s)", locked.Holder.Operation, locked.Holder.Who)
+		return autoscale.OutcomeHeld, fmt.Sprintf("the group is held by %s (%s)", locked.Holder.Operation,
+			locked.Holder.Who)
 	}
 	return autoscale.OutcomeFailed, err.Error()
 }
@@ -175,9 +185,14 @@ type carried struct {
 
 // carryOut changes a count. For a removal, it chooses members that are not busy, and calls the before_removal hook with
 // the context calls. The after_addition hook is called later.
-func (s *scaler) carryOut(ctx, calls context.Context, document domain.AutoscalingPolicyDocument, c change) (came carried, err error) {
+func (s *scaler) carryOut(
+	ctx, calls context.Context, document domain.AutoscalingPolicyDocument, c change,
+) (came carried, err error) {
 	policy, began := document.Spec, time.Now()
-	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.Until, Why: c.entry.Why()}
+	scaling := reconcile.Scaling{
+		Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.Until,
+		Why: c.entry.Why(),
+	}
 	places := s.turns.outs
 	if scaling.To < scaling.From {
 		gone, err := s.leaving(ctx, policy, c)
@@ -210,7 +225,9 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 }
 
 // scale carries out a scaling, and updates the hook calls.
-func (s *scaler) scale(ctx context.Context, policy domain.AutoscalingPolicy, c change, scaling reconcile.Scaling, came *carried) error {
+func (s *scaler) scale(
+	ctx context.Context, policy domain.AutoscalingPolicy, c change, scaling reconcile.Scaling, came *carried,
+) error {
 	calls := c.policy.calls
 	expected, err := s.expectAddition(ctx, policy, c)
 	if err != nil {
@@ -220,7 +237,8 @@ func (s *scaler) scale(ctx context.Context, policy domain.AutoscalingPolicy, c c
 	came.done, came.short = done, cmp.Or(limited, came.short)
 	changed := done.To != done.From
 	switch {
-	case expected != nil && !changed && err != nil && !heldBack(err): // it may have been carried out, see recoverAdditions
+	// it may have been carried out, see recoverAdditions
+	case expected != nil && !changed && err != nil && !heldBack(err):
 	case expected != nil:
 		came.change = expected.ID
 		err = errors.Join(err, calls.added(ctx, *expected, max(done.To, expected.From)))

@@ -32,7 +32,8 @@ func TestObservedMetric(t *testing.T) {
 			}
 		}
 	}
-	if status := s.board.statuses()[0].Metrics["seen"]; status.Value == nil || status.Count != nil || len(entries) == 0 {
+	if status := s.board.statuses()[0].Metrics["seen"]; status.Value == nil || status.Count != nil ||
+		len(entries) == 0 {
 		t.Errorf("Prometheus is told %+v, and there are %d entries", status, len(entries))
 	}
 }
@@ -49,9 +50,16 @@ func TestGuardSources(t *testing.T) {
 		_, _ = w.Write([]byte(body))
 	}))
 	defer server.Close()
-	busy := domain.ScalingGuards{Busy: &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "activeapps.#"}}}}
-	moving := domain.ScalingGuards{Busy: &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "moving"}}, Pauses: domain.PauseAll}}
-	atLeast := domain.ScalingGuards{AtLeast: &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "replicas"}}}
+	busy := domain.ScalingGuards{Busy: &domain.BusyGuard{
+		GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "activeapps.#"}},
+	}}
+	moving := domain.ScalingGuards{Busy: &domain.BusyGuard{
+		GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "moving"}},
+		Pauses:      domain.PauseAll,
+	}}
+	atLeast := domain.ScalingGuards{
+		AtLeast: &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "replicas"}},
+	}
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
 		body   string
@@ -59,16 +67,25 @@ func TestGuardSources(t *testing.T) {
 		count  int
 		says   string
 	}{
-		"an application runs":             {busy, `{"activeapps": [{"id": "app-1"}]}`, 0.1, 2, "the role is busy: activeapps.# of " + server.URL + " is 1"},
+		"an application runs": {
+			busy, `{"activeapps": [{"id": "app-1"}]}`, 0.1, 2,
+			"the role is busy: activeapps.# of " + server.URL + " is 1",
+		},
 		"an application runs, under load": {busy, `{"activeapps": [{"id": "app-1"}]}`, 1.4, 3, "cpu: "},
 		"no application runs":             {busy, `{"activeapps": []}`, 0.1, 1, "cpu: "},
-		"the master is down":              {busy, "", 0.1, 2, "it is unknown whether the role is busy: " + server.URL + ": HTTP 503"},
-		"another answer":                  {busy, `{}`, 0.1, 2, `no value at "activeapps.#"`},
-		"partitions move":                 {moving, `{"moving": true}`, 1.4, 2, "3 wanted, but the role is busy"},
-		"partitions are where they are":   {moving, `{"moving": false}`, 1.4, 3, "cpu: "},
-		"as many are needed":              {atLeast, `{"replicas": 2}`, 0.1, 2, "1 wanted, but guards.at_least requires 2"},
-		"more are needed":                 {atLeast, `{"replicas": 4}`, 0.1, 4, "1 wanted, but guards.at_least requires 4"},
-		"who knows how many are needed":   {atLeast, "", 0.1, 2, "it is unknown how many are needed"},
+		"the master is down": {
+			busy, "", 0.1, 2, "it is unknown whether the role is busy: " + server.URL + ": HTTP 503",
+		},
+		"another answer":                {busy, `{}`, 0.1, 2, `no value at "activeapps.#"`},
+		"partitions move":               {moving, `{"moving": true}`, 1.4, 2, "3 wanted, but the role is busy"},
+		"partitions are where they are": {moving, `{"moving": false}`, 1.4, 3, "cpu: "},
+		"as many are needed": {
+			atLeast, `{"replicas": 2}`, 0.1, 2, "1 wanted, but guards.at_least requires 2",
+		},
+		"more are needed": {
+			atLeast, `{"replicas": 4}`, 0.1, 4, "1 wanted, but guards.at_least requires 4",
+		},
+		"who knows how many are needed": {atLeast, "", 0.1, 2, "it is unknown how many are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body = test.body
@@ -83,11 +100,15 @@ func TestGuardSources(t *testing.T) {
 			}
 			l.must(nil, s.history.Flush(t.Context(), l.now))
 			entries := l.entries(t, l.now, autoscale.Selection{})
-			if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), test.says) }) {
+			if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool {
+				return strings.Contains(e.Why(), test.says)
+			}) {
 				t.Errorf("the history does not say %q: %+v", test.says, entries)
 			}
 			exported := s.board.statuses()[0].Guards
-			if last := entries[len(entries)-1].Guards[0]; len(exported) != 1 || (exported[last.Name] == nil) != (last.Value == nil) || last.Value != nil && *exported[last.Name] != *last.Value {
+			if last := entries[len(entries)-1].Guards[0]; len(exported) != 1 ||
+				(exported[last.Name] == nil) != (last.Value == nil) ||
+				last.Value != nil && *exported[last.Name] != *last.Value {
 				t.Errorf("Prometheus is told %v of %+v", exported, last)
 			}
 			for _, e := range entries {
@@ -133,7 +154,9 @@ func TestSilentGuards(t *testing.T) {
 		t.Errorf("it warns early of %+v", found)
 	}
 	l.pass(s, 2*domain.DefaultScalingInterval)
-	if found := silent(); len(found) != 1 || found[0].Name != domain.GuardAtLeast || found[0].What != "replicas of "+server.URL || !found[0].Since.Equal(since) || !strings.Contains(found[0].Why, "404") {
+	if found := silent(); len(found) != 1 || found[0].Name != domain.GuardAtLeast ||
+		found[0].What != "replicas of "+server.URL || !found[0].Since.Equal(since) ||
+		!strings.Contains(found[0].Why, "404") {
 		t.Errorf("after a while it warns of %+v", found)
 	}
 	revision := l.revisions(t, domain.SilentGuardsKind)["job/worker"]
@@ -170,7 +193,9 @@ func TestSilentGuards(t *testing.T) {
 // TestSilentGuardsThatCannotBeRead: a stored document that can't be read is replaced.
 func TestSilentGuardsThatCannotBeRead(t *testing.T) {
 	l := newLab(t, func(*domain.AutoscalingPolicy) {})
-	l.Set(engine.Item{Key: engine.Key{Kind: domain.SilentGuardsKind, Name: "job/worker"}, Revision: 3, Data: []byte("{")})
+	l.Set(engine.Item{
+		Key: engine.Key{Kind: domain.SilentGuardsKind, Name: "job/worker"}, Revision: 3, Data: []byte("{"),
+	})
 	l.pass(l.controller(), time.Second)
 	if found, err := engine.List[domain.SilentGuardsDocument](t.Context(), l); err != nil || len(found) > 0 {
 		t.Errorf("%+v is stored (%v)", found, err)

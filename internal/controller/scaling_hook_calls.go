@@ -117,7 +117,8 @@ func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 		c.now[i] = call
 	}
 	i := indexOf(c.stored.Calls, call.ID)
-	matters := i < 0 || c.stored.Calls[i].Location != call.Location || c.stored.Calls[i].Progress == "" && call.Progress != ""
+	matters := i < 0 || c.stored.Calls[i].Location != call.Location ||
+		c.stored.Calls[i].Progress == "" && call.Progress != ""
 	due := matters || time.Since(c.kept) >= keepStanding
 	c.mu.Unlock()
 	if !due {

@@ -43,7 +43,8 @@ type hookRequest struct {
 // newHookCall returns a new hook call for a change.
 func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 	return domain.HookCall{
-		ID: strings.ToLower(rand.Text()), Moment: moment, At: c.entry.At.UTC().Round(0), From: c.decision.From, To: to, Why: c.entry.Why(),
+		ID: strings.ToLower(rand.Text()), Moment: moment, At: c.entry.At.UTC().Round(0), From: c.decision.From, To: to,
+		Why: c.entry.Why(),
 	}
 }
 
@@ -109,7 +110,9 @@ func lateHook(hook domain.ScalingHook, call domain.HookCall, trouble error) erro
 }
 
 // converse sends one request to a hook, within the limit of concurrent requests.
-func (s *scaler) converse(ctx context.Context, hook domain.ScalingHook, policy domain.AutoscalingPolicy, call domain.HookCall) (meter.Reply, error) {
+func (s *scaler) converse(
+	ctx context.Context, hook domain.ScalingHook, policy domain.AutoscalingPolicy, call domain.HookCall,
+) (meter.Reply, error) {
 	select {
 	case s.turns.tellings <- struct{}{}:
 		defer func() { <-s.turns.tellings }()
@@ -123,7 +126,9 @@ func (s *scaler) converse(ctx context.Context, hook domain.ScalingHook, policy d
 
 // beforeRemoval calls the hook about the members to be removed, and records in came that it was told. They stay unless
 // it succeeds. The context calls is cancelled if the removal is called off.
-func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.AutoscalingPolicy, c change, gone leaving, came *carried) error {
+func (s *scaler) beforeRemoval(
+	ctx, calls context.Context, policy domain.AutoscalingPolicy, c change, gone leaving, came *carried,
+) error {
 	f := c.policy
 	if policy.Hooks.BeforeRemoval == nil || len(gone.there) == 0 {
 		return nil
@@ -156,7 +161,10 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 	if unstored := f.calls.note(ctx, call); unstored != nil {
 		return unstored
 	}
-	return &staysError{fmt.Sprintf("hook before_removal failed for %s, so no member is removed: %v", strings.Join(call.Members, ", "), err)}
+	return &staysError{
+		fmt.Sprintf("hook before_removal failed for %s, so no member is removed: %v", strings.Join(call.Members, ", "),
+			err),
+	}
 }
 
 // forgetCall deletes a call that is no longer needed, and cancels the hook if it is at work.
@@ -235,7 +243,8 @@ func (f *followed) goesOn(a *asked) (change, bool) {
 	f.recalled = a.seen.Held != "" // it may be possible later
 	policy := f.document.Spec
 	for _, call := range f.calls.of(domain.BeforeRemoval) {
-		if !call.AtWork() || policy.Hooks.BeforeRemoval == nil || policy.DryRun || policy.Paused == domain.PauseAll || policy.Paused == domain.PauseIn ||
+		if !call.AtWork() || policy.Hooks.BeforeRemoval == nil || policy.DryRun || policy.Paused == domain.PauseAll ||
+			policy.Paused == domain.PauseIn ||
 			a.seen.Count != call.From || call.To < policy.Min {
 			continue
 		}

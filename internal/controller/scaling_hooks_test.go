@@ -47,7 +47,8 @@ func newRebalancer(t *testing.T) *rebalancer {
 		r.asked = append(r.asked, req.Method+" "+req.URL.Path)
 		if req.Method == http.MethodPost {
 			var request hookRequest
-			if err := json.NewDecoder(req.Body).Decode(&request); err != nil || req.Header.Get("Idempotency-Key") != `"`+request.ID+`"` {
+			if err := json.NewDecoder(req.Body).Decode(&request); err != nil ||
+				req.Header.Get("Idempotency-Key") != `"`+request.ID+`"` {
 				t.Errorf("it is told %+v (%v) with the key %s", request, err, req.Header.Get("Idempotency-Key"))
 			}
 			r.received = append(r.received, request)
@@ -116,7 +117,8 @@ func (w *watcher) step() {
 	if err := lookAndDecide(w.ctx, w.scaler, w.now); err != nil && !errors.Is(err, errDead) {
 		w.Fatal(err)
 	}
-	if f := w.followed["job/worker"]; f != nil && !f.changing && documentOf[domain.GroupDocument](w.T, w.items, "job").Scaling {
+	if f := w.followed["job/worker"]; f != nil && !f.changing &&
+		documentOf[domain.GroupDocument](w.T, w.items, "job").Scaling {
 		keepAll(w.ctx, w.reconciler, w.log, faults{}) // what a dead controller left unfinished
 	}
 	for heard := true; heard; {
@@ -211,7 +213,9 @@ func (r *rebalancer) lasting() *domain.ScalingHook {
 // TestHookBeforeRemoval: members stay while the hook is at work, which the history shows, and go once it is done, even
 // if the controller dies meanwhile. The change has one ID, and the hook is called once if it gives a URL for polling.
 func TestHookBeforeRemoval(t *testing.T) {
-	for name, test := range map[string]struct{ nameless bool }{"with an address of its own": {false}, "without": {true}} {
+	for name, test := range map[string]struct {
+		nameless bool
+	}{"with an address of its own": {false}, "without": {true}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRebalancer(t)
 			r.nameless = test.nameless
@@ -225,9 +229,11 @@ func TestHookBeforeRemoval(t *testing.T) {
 				w := l.watcher()
 				w.until("the hook to be asked how it gets on", asks(4))
 				r.answers(http.StatusAccepted, fmt.Sprintf(`{"progress": %d.5}`, 20+i))
-				w.until("the history to tell of it", func() bool { return strings.Contains(w.historyText(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
+				w.until("the history to tell of it",
+					func() bool { return strings.Contains(w.historyText(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
 				w.until("the history to say why nobody goes", func() bool {
-					return strings.Contains(w.historyText(), "2 → 2 unchanged hook before_removal is running for change "+r.ids()[0])
+					return strings.Contains(w.historyText(),
+						"2 → 2 unchanged hook before_removal is running for change "+r.ids()[0])
 				})
 				w.kill()
 			}
@@ -237,13 +243,18 @@ func TestHookBeforeRemoval(t *testing.T) {
 				t.Fatalf("the count is %d while the hook is at work", l.count())
 			}
 			r.answers(http.StatusOK, "")
-			w.until("the member to be gone", func() bool { return l.count() == 1 && !w.followed["job/worker"].changing })
+			w.until("the member to be gone",
+				func() bool { return l.count() == 1 && !w.followed["job/worker"].changing })
 			_, received := r.seen()
-			want := hookRequest{r.ids()[0], domain.BeforeRemoval, "lab", "job", "worker", 2, 1, []string{"job-worker-1"}}
-			if diff := cmp.Diff(want, received[0]); diff != "" || len(r.ids()) != 1 || (len(received) == 1) == test.nameless {
+			want := hookRequest{
+				r.ids()[0], domain.BeforeRemoval, "lab", "job", "worker", 2, 1, []string{"job-worker-1"},
+			}
+			if diff := cmp.Diff(want, received[0]); diff != "" || len(r.ids()) != 1 ||
+				(len(received) == 1) == test.nameless {
 				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(received), r.ids(), diff)
 			}
-			if done := strings.Count(w.historyText(), "2 → 1 done"); done != 1 || strings.Contains(w.historyText(), "hunter2") {
+			if done := strings.Count(w.historyText(), "2 → 1 done"); done != 1 ||
+				strings.Contains(w.historyText(), "hunter2") {
 				t.Errorf("the history tells %d times of the change:\n%s", done, w.historyText())
 			}
 			if left := w.followed["job/worker"].calls.of(domain.BeforeRemoval); len(left) > 0 {
@@ -262,10 +273,19 @@ func TestHookFails(t *testing.T) {
 		limit  time.Duration
 		says   string
 	}{
-		"it can't be done":    {http.StatusConflict, `{"detail": "the last replica of\nseven partitions"}`, time.Hour, "HTTP 409 Conflict: the last replica of seven partitions"},
-		"it fails":            {http.StatusInternalServerError, `oops`, time.Hour, "HTTP 500 Internal Server Error"},
-		"it is late":          {http.StatusAccepted, `{"progress": "3 of 7 partitions"}`, 100 * time.Millisecond, "not done within 100ms; last progress: 3 of 7 partitions"},
-		"it is not available": {http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond, "HTTP 503 Service Unavailable; tried for 100ms"},
+		"it can't be done": {
+			http.StatusConflict, `{"detail": "the last replica of\nseven partitions"}`, time.Hour,
+			"HTTP 409 Conflict: the last replica of seven partitions",
+		},
+		"it fails": {http.StatusInternalServerError, `oops`, time.Hour, "HTTP 500 Internal Server Error"},
+		"it is late": {
+			http.StatusAccepted, `{"progress": "3 of 7 partitions"}`, 100 * time.Millisecond,
+			"not done within 100ms; last progress: 3 of 7 partitions",
+		},
+		"it is not available": {
+			http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond,
+			"HTTP 503 Service Unavailable; tried for 100ms",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRebalancer(t)
@@ -356,7 +376,8 @@ func TestHookCalledOff(t *testing.T) {
 			w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
 			test.change(l)
 			off := "DELETE /changes/" + r.ids()[0]
-			w.until("the hook to be called off", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == test.count })
+			w.until("the hook to be called off",
+				func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == test.count })
 			if history := w.historyText(); !strings.Contains(history, test.says) {
 				t.Errorf("the history does not say %q:\n%s", test.says, history)
 			}
@@ -392,7 +413,8 @@ func TestHooksOutliveDeath(t *testing.T) {
 			})
 		}
 		l.load = 2
-		until("more members, and the hook to be told", func() bool { return l.count() == 4 && len(r.ids()) == 1 && w.idle() })
+		until("more members, and the hook to be told",
+			func() bool { return l.count() == 4 && len(r.ids()) == 1 && w.idle() })
 		l.load = 0.1
 		until("fewer members", func() bool { return l.count() == 1 && w.idle() })
 		_, dead := state()
@@ -405,7 +427,8 @@ func TestHooksOutliveDeath(t *testing.T) {
 		if diff := cmp.Diff([]string{"after_addition 2 → 4", "before_removal 4 → 1"}, changes); diff != "" {
 			t.Errorf("with the write %d/2, the hooks were told of (-want +got):\n%s", last, diff)
 		}
-		if history := w.historyText(); strings.Count(history, "2 → 4 done") != 1 || strings.Count(history, "4 → 1 done") != 1 {
+		if history := w.historyText(); strings.Count(history, "2 → 4 done") != 1 ||
+			strings.Count(history, "4 → 1 done") != 1 {
 			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, history)
 		}
 	}
@@ -448,7 +471,8 @@ func TestHookCallsConflict(t *testing.T) {
 // idle reports whether no change of the policy and no hook call is in progress or pending.
 func (w *watcher) idle() bool {
 	f := w.followed["job/worker"]
-	return f != nil && !f.changing && f.stopTelling == nil && len(f.calls.of(domain.AfterAddition))+len(f.calls.of(domain.BeforeRemoval)) == 0
+	return f != nil && !f.changing && f.stopTelling == nil &&
+		len(f.calls.of(domain.AfterAddition))+len(f.calls.of(domain.BeforeRemoval)) == 0
 }
 
 // unlike returns the bodies of its requests, one per change.

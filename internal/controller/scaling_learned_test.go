@@ -23,10 +23,12 @@ func TestLearned(t *testing.T) {
 	})
 	s := l.controller()
 	l.load = 1.9
-	if err := l.look(s); err == nil || !strings.Contains(err.Error(), `model `+model.Digest[:12]+` of autoscaling policy "job/worker"`) {
+	if err := l.look(s); err == nil ||
+		!strings.Contains(err.Error(), `model `+model.Digest[:12]+` of autoscaling policy "job/worker"`) {
 		t.Errorf("without a model: %v", err)
 	}
-	_, err := engine.Put(t.Context(), l, domain.LearnedModelDocument{Policy: "job/worker", Digest: model.Digest, Text: model.Text})
+	_, err := engine.Put(t.Context(), l,
+		domain.LearnedModelDocument{Policy: "job/worker", Digest: model.Digest, Text: model.Text})
 	l.must(nil, err)
 	if got := l.pass(s, 20*time.Second); got[len(got)-1] != 3 {
 		t.Errorf("under load, the counts are %v", got)
@@ -40,7 +42,8 @@ func TestLearned(t *testing.T) {
 	for _, e := range l.entries(t, l.now, autoscale.Selection{}) {
 		history += e.Why() + "\n"
 	}
-	if want := "cpu: one more is worth 0.15, as many is worth 0, one fewer is worth 0"; !strings.Contains(history, want) {
+	if want := "cpu: one more is worth 0.15, as many is worth 0, one fewer is worth 0"; !strings.Contains(history,
+		want) {
 		t.Errorf("the history does not say %q:\n%s", want, history)
 	}
 }

@@ -37,7 +37,8 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 		return leaving{count: wanted, members: c.resumed.Remove, there: c.resumed.Members}, nil
 	}
 	working := s.working(ctx, policy, c.observation)
-	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.observation.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingEngine {
+	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.observation.Groups[policy.Group].Spec,
+		policy.Role) == domain.SchedulingEngine {
 		return leavingAny(policy, wanted, working)
 	}
 	order, err := s.inOrder(ctx, policy, c.observation)
@@ -98,11 +99,15 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 // most. So all stay if one is busy, and no hook can be told which ones are removed.
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
 	if policy.Hooks.BeforeRemoval != nil {
-		return leaving{}, &staysError{"the engine chooses which members are removed, so hook before_removal can't be told: leave it out"}
+		return leaving{}, &staysError{
+			"the engine chooses which members are removed, so hook before_removal can't be told: leave it out",
+		}
 	}
 	if len(working) > 0 {
 		one := slices.Min(slices.Collect(maps.Keys(working)))
-		return leaving{}, &staysError{fmt.Sprintf("all members stay, as the engine may choose %s: %s", one, working[one])}
+		return leaving{}, &staysError{
+			fmt.Sprintf("all members stay, as the engine may choose %s: %s", one, working[one]),
+		}
 	}
 	return leaving{count: wanted}, nil
 }
@@ -121,7 +126,9 @@ type candidate struct {
 
 // inOrder returns the members of a policy's role in the order of removal: by index for members with identity, and
 // otherwise missing ones first.
-func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation) ([]candidate, error) {
+func (s *scaler) inOrder(
+	ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation,
+) ([]candidate, error) {
 	observed := map[string]domain.Observed{}
 	for _, o := range observation.Members[policy.Group] {
 		observed[o.Name] = o
@@ -165,7 +172,9 @@ func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, o
 }
 
 // working returns why members have to stay: they are busy by the policy's guard, or can't be measured.
-func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation) map[string]string {
+func (s *scaler) working(
+	ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation,
+) map[string]string {
 	stay := map[string]string{}
 	guard := policy.Guards.Busy
 	if guard == nil {
@@ -182,8 +191,11 @@ func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, o
 		if sign.least == nil {
 			continue
 		}
-		read := s.meter.Read(ctx, time.Now(), meter.Observation{Groups: observation.Groups, Members: observation.Members}, []meter.Question{{
-			Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
+		read := s.meter.Read(ctx, time.Now(), meter.Observation{
+			Groups: observation.Groups, Members: observation.Members,
+		}, []meter.Question{{
+			Metric: busyMetric, Group: policy.Group, Role: policy.Role,
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
 		}})[0]
 		for _, o := range observation.Members[policy.Group] {
 			value, known := read.Members[o.Name]

@@ -47,28 +47,68 @@ func TestLeaving(t *testing.T) {
 		count int
 		says  string
 	}{
-		"by index":                   {want: []string{worker(3), worker(2)}},
-		"the least busy":             {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, want: []string{worker(2), worker(1)}},
-		"from the most loaded host":  {guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)}},
-		"idle ones, of any":          {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{0, 3, 2}, want: []string{worker(1)}, says: "is busy"},
-		"idle ones, until one works": {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{2}, want: []string{worker(3)}, says: "job-worker-2 stays: it is busy (its CPU at 90 %)"},
-		"all work":                   {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3}, says: "job-worker-3 stays: it is busy (its CPU at 90 %)"},
-		"it can't be told":           {guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, says: "job-worker-3 stays: it is unknown whether it is busy"},
+		"by index": {want: []string{worker(3), worker(2)}},
+		"the least busy": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3},
+			want: []string{worker(2), worker(1)},
+		},
+		"from the most loaded host": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)},
+		},
+		"idle ones, of any": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{0, 3, 2},
+			want: []string{worker(1)}, says: "is busy",
+		},
+		"idle ones, until one works": {
+			guards: domain.ScalingGuards{Busy: byCPU}, works: []int{2}, want: []string{worker(3)},
+			says: "job-worker-2 stays: it is busy (its CPU at 90 %)",
+		},
+		"all work": {
+			guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3},
+			says: "job-worker-3 stays: it is busy (its CPU at 90 %)",
+		},
+		"it can't be told": {
+			guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}},
+			says:   "job-worker-3 stays: it is unknown whether it is busy",
+		},
 
-		"who is missing":                        {missing: []int{1}, want: []string{worker(1), worker(3)}, there: []string{worker(3)}},
-		"who is missing, and then the idle":     {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{2, 3}, missing: []int{0}, want: []string{worker(0), worker(1)}, there: []string{worker(1)}},
-		"who is missing, while others work":     {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 2, 3}, missing: []int{1}, want: []string{worker(1)}, there: []string{}, says: "job-worker-3 stays"},
-		"by index, with an identity":            {identity: true, missing: []int{0, 3}, want: []string{worker(3), worker(2)}, there: []string{worker(2)}},
-		"by index, with an identity, all there": {identity: true, missing: []int{0}, want: []string{worker(3), worker(2)}},
+		"who is missing": {
+			missing: []int{1}, want: []string{worker(1), worker(3)}, there: []string{worker(3)},
+		},
+		"who is missing, and then the idle": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{2, 3}, missing: []int{0},
+			want: []string{worker(0), worker(1)}, there: []string{worker(1)},
+		},
+		"who is missing, while others work": {
+			guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 2, 3}, missing: []int{1},
+			want: []string{worker(1)}, there: []string{}, says: "job-worker-3 stays",
+		},
+		"by index, with an identity": {
+			identity: true, missing: []int{0, 3}, want: []string{worker(3), worker(2)}, there: []string{worker(2)},
+		},
+		"by index, with an identity, all there": {
+			identity: true, missing: []int{0}, want: []string{worker(3), worker(2)},
+		},
 
-		"whom the engine chooses":                       {schedules: true, count: 2},
-		"whom the engine chooses, while nobody works":   {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, count: 2},
-		"whom the engine chooses, while one works":      {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, says: "all members stay, as the engine may choose job-worker-1: it is busy (its CPU at 90 %)"},
-		"whom the engine chooses, without a name":       {schedules: true, hook: &domain.ScalingHook{URL: "http://broker"}, says: "hook before_removal can't be told"},
-		"with an identity, whatever the engine chooses": {schedules: true, identity: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, want: []string{worker(3), worker(2)}},
+		"whom the engine chooses": {schedules: true, count: 2},
+		"whom the engine chooses, while nobody works": {
+			schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, count: 2,
+		},
+		"whom the engine chooses, while one works": {
+			schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1},
+			says: "all members stay, as the engine may choose job-worker-1: it is busy (its CPU at 90 %)",
+		},
+		"whom the engine chooses, without a name": {
+			schedules: true, hook: &domain.ScalingHook{URL: "http://broker"}, says: "hook before_removal can't be told",
+		},
+		"with an identity, whatever the engine chooses": {
+			schedules: true, identity: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1},
+			want: []string{worker(3), worker(2)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, func(p *domain.AutoscalingPolicy) { p.Guards, p.Hooks.BeforeRemoval = test.guards, test.hook })
+			l := newLab(t,
+				func(p *domain.AutoscalingPolicy) { p.Guards, p.Hooks.BeforeRemoval = test.guards, test.hook })
 			l.requires(1)
 			if !test.identity {
 				l.spark()
@@ -91,7 +131,8 @@ func TestLeaving(t *testing.T) {
 				o := &observation.Members["job"][i]
 				o.Host = []string{"a", "b"}[o.Index%2]
 			}
-			gone, err := s.leaving(t.Context(), l.policy(), change{decision: autoscale.Decision{From: 4, To: 2}, observation: observation})
+			gone, err := s.leaving(t.Context(), l.policy(),
+				change{decision: autoscale.Decision{From: 4, To: 2}, observation: observation})
 			why := gone.why
 			if err != nil {
 				why = err.Error()
@@ -103,7 +144,8 @@ func TestLeaving(t *testing.T) {
 				test.there = test.want
 			}
 			if !slices.Equal(gone.there, test.there) || gone.count != max(len(test.want), test.count) {
-				t.Errorf("%d go, of which %q are there; want %d, %q", gone.count, gone.there, max(len(test.want), test.count), test.there)
+				t.Errorf("%d go, of which %q are there; want %d, %q", gone.count, gone.there,
+					max(len(test.want), test.count), test.there)
 			}
 		})
 	}
@@ -133,11 +175,15 @@ func TestDrain(t *testing.T) {
 		t.Errorf("with a hook that fails, the counts were %v", got)
 	}
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: ") {
+	if got := l.changes(); len(got) == 0 ||
+		!strings.HasPrefix(got[0],
+			"2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: ") {
 		t.Errorf("in the history: %q", got)
 	}
 	first := <-bodies
-	if id, rest, _ := strings.Cut(strings.TrimPrefix(first, `{"id":"`), `",`); len(id) != 26 || rest != `"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}` {
+	if id, rest, _ := strings.Cut(strings.TrimPrefix(first, `{"id":"`), `",`); len(id) != 26 ||
+		rest !=
+			`"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}` {
 		t.Errorf("it was told %s", first)
 	}
 	if again := <-bodies; again != first {
@@ -164,7 +210,10 @@ func TestDrainedInVain(t *testing.T) {
 	l.faults["Lock"] = errors.New("an apply came in between")
 	l.pass(s, 10*time.Second)
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	want := []string{"2 → 1 failed an apply came in between; hook before_removal has finished for members that are still there: job-worker-1", "2 → 1 done"}
+	want := []string{
+		"2 → 1 failed an apply came in between; hook before_removal has finished for members that are still there: job-worker-1",
+		"2 → 1 done",
+	}
 	if diff := cmp.Diff(want, l.changes()); diff != "" || drained.Load() != 2 {
 		t.Errorf("drained %d times; in the history (-want +got):\n%s", drained.Load(), diff)
 	}
@@ -212,8 +261,10 @@ func TestLateTurns(t *testing.T) {
 	l.pass(s, 5*time.Second)
 	l.must(nil, s.history.Flush(t.Context(), l.now))
 	const held = "2 → 3 held waited 1ms for changes of other roles; deciding again"
-	if diff := cmp.Diff([]string{held, "2 → 6 done"}, l.changes()); diff != "" || len(s.turns.outs) > 0 || s.changing > 0 {
-		t.Errorf("%d places are taken, %d changes under way; in the history (-want +got):\n%s", len(s.turns.outs), s.changing, diff)
+	if diff := cmp.Diff([]string{held, "2 → 6 done"}, l.changes()); diff != "" || len(s.turns.outs) > 0 ||
+		s.changing > 0 {
+		t.Errorf("%d places are taken, %d changes under way; in the history (-want +got):\n%s", len(s.turns.outs),
+			s.changing, diff)
 	}
 }
 

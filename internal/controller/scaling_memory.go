@@ -67,7 +67,8 @@ func (m *memory) load(ctx context.Context) (known map[string]remembered, unread,
 	for _, item := range items {
 		shard, err := strconv.Atoi(item.Name)
 		if err != nil || shard < 0 || shard >= mostShards || item.Key != shardKey(shard) {
-			unread = errors.Join(unread, fmt.Errorf("%s: its name is not a number from 0 to %d", item.Key, mostShards-1))
+			unread = errors.Join(unread,
+				fmt.Errorf("%s: its name is not a number from 0 to %d", item.Key, mostShards-1))
 			continue
 		}
 		for shard >= len(m.shards) {

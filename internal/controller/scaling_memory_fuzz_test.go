@@ -23,9 +23,14 @@ func FuzzMemory(f *testing.F) {
 		return zipped.Bytes()
 	}
 	for _, name := range []string{"0", "7", "1023", "1024", "-1", "", "x", "01", "+1", "99999999999999999999"} {
-		f.Add(name, []byte(`{"job/worker":{"since":"2026-03-02T12:00:00Z","windows":{"{}":{"length":"1m","values":[{"at":"2026-03-02T12:00:00Z","value":1}]}}}}`), true)
+		f.Add(name, []byte(
+			`{"job/worker":{"since":"2026-03-02T12:00:00Z","windows":{"{}":{"length":"1m","values":[{"at":"2026-03-02T12:00:00Z","value":1}]}}}}`,
+		), true)
 	}
-	for _, text := range []string{"", "null", "[]", "{}", `{"":null}`, `{"a":{"metrics":{"m":{"forecast":{"season":{}}}}}}`, `{"a":{"windows":{"":{}}}}`, `{"a":1}`, `{"a":{}} and more`} {
+	for _, text := range []string{
+		"", "null", "[]", "{}", `{"":null}`, `{"a":{"metrics":{"m":{"forecast":{"season":{}}}}}}`,
+		`{"a":{"windows":{"":{}}}}`, `{"a":1}`, `{"a":{}} and more`,
+	} {
 		f.Add("3", []byte(text), true)
 		f.Add("3", []byte(text), false)
 	}

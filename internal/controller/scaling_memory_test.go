@@ -63,7 +63,10 @@ func TestLargeMemory(t *testing.T) {
 	all := many(1000, func(i int) autoscale.State {
 		state := begun(i)
 		for n := range 100 {
-			state.Asked = append(state.Asked, autoscale.At[int]{At: noon.Add(time.Duration(n)*5*time.Second + time.Duration(random.IntN(1e9))), Value: random.IntN(1000)})
+			state.Asked = append(state.Asked, autoscale.At[int]{
+				At:    noon.Add(time.Duration(n)*5*time.Second + time.Duration(random.IntN(1e9))),
+				Value: random.IntN(1000),
+			})
 		}
 		state.Metrics = map[string]autoscale.Memory{}
 		for n := range 2 {
@@ -71,7 +74,9 @@ func TestLargeMemory(t *testing.T) {
 			for i := range profile {
 				profile[i] = random.Float32()
 			}
-			state.Metrics[fmt.Sprint(n)] = autoscale.Memory{Forecast: &autoscale.Trend{At: noon, Season: &autoscale.Season{Length: domain.Duration(24 * time.Hour), Profile: profile}}}
+			state.Metrics[fmt.Sprint(n)] = autoscale.Memory{Forecast: &autoscale.Trend{
+				At: noon, Season: &autoscale.Season{Length: domain.Duration(24 * time.Hour), Profile: profile},
+			}}
 		}
 		return state
 	})
@@ -116,7 +121,8 @@ func TestMemoryGrows(t *testing.T) {
 		s.fault = noFault
 		got, unread, err := newMemory(s).load(t.Context())
 		if err != nil || unread != nil || len(got) != len(all) {
-			t.Errorf("%d policies are remembered after %d writes, want %d (%v, %v)", len(got), puts, len(all), unread, err)
+			t.Errorf("%d policies are remembered after %d writes, want %d (%v, %v)", len(got), puts, len(all), unread,
+				err)
 		}
 	}
 	s.expectRemembered(t, all)
@@ -135,7 +141,8 @@ func TestMemoryThatCannotBeStored(t *testing.T) {
 		}
 		return nil
 	}
-	if err := m.store(t.Context(), all, noon); !errors.Is(err, down) || len(s.revisions(t, memoryKind)) != leastShards-1 {
+	if err := m.store(t.Context(), all, noon); !errors.Is(err, down) ||
+		len(s.revisions(t, memoryKind)) != leastShards-1 {
 		t.Errorf("%v are stored: %v", s.revisions(t, memoryKind), err)
 	}
 	s.fault = noFault
@@ -154,7 +161,9 @@ func TestMemoryThatCannotBeRead(t *testing.T) {
 	}
 	revisions := s.revisions(t, memoryKind)
 	for name, data := range map[string]string{"3": "no JSON", "x": "whatever"} {
-		item := engine.Item{Key: engine.Key{Kind: memoryKind, Name: name}, Revision: revisions[name], Data: []byte(data)}
+		item := engine.Item{
+			Key: engine.Key{Kind: memoryKind, Name: name}, Revision: revisions[name], Data: []byte(data),
+		}
 		if _, err := s.Put(t.Context(), item); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +171,8 @@ func TestMemoryThatCannotBeRead(t *testing.T) {
 	m := newMemory(s)
 	got, unread, err := m.load(t.Context())
 	const called = "part of the autoscaling state "
-	if err != nil || unread == nil || !strings.Contains(unread.Error(), called+`"3": `) || !strings.Contains(unread.Error(), called+`"x": `) {
+	if err != nil || unread == nil || !strings.Contains(unread.Error(), called+`"3": `) ||
+		!strings.Contains(unread.Error(), called+`"x": `) {
 		t.Errorf("unread is %v (%v)", unread, err)
 	}
 	if len(got) == 0 || len(got) >= len(all) {
@@ -207,11 +217,14 @@ func TestScalerKeepsWhatItCan(t *testing.T) {
 func TestWindowOutlivesController(t *testing.T) {
 	var length atomic.Int64
 	length.Store(20)
-	queue := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Load()) }))
+	queue := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Load()) }),
+	)
 	defer queue.Close()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Metrics = map[string]domain.ScalingMetric{"jobs": {
-			Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: queue.URL}}}, Window: new(domain.Duration(time.Minute)),
+			Source:    domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: queue.URL}}},
+			Window:    new(domain.Duration(time.Minute)),
 			Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 10}},
 		}}
 	})

@@ -42,6 +42,7 @@ func (s *scaler) unnoted(key string, last domain.Scaled) bool {
 // madeBy returns the entry for a change of which only the role's record is known.
 func madeBy(policy string, last domain.Scaled) autoscale.Entry {
 	return autoscale.Entry{
-		Policy: policy, At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
+		Policy: policy, At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From,
+		Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,
 	}
 }

@@ -132,7 +132,9 @@ func (f *followed) hurry(now time.Time) {
 }
 
 // decideShare decides which roles yield, and answers the requests. It deletes requests of applies that died.
-func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]reconcile.Stay) share {
+func (s *scaler) decideShare(
+	ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]reconcile.Stay,
+) share {
 	waiting := maps.Clone(requests)
 	for name, request := range requests {
 		if request.Sweep {
@@ -156,7 +158,8 @@ func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.Roo
 			continue
 		}
 		request.Answer = claim.Answer
-		if _, err := engine.Put(ctx, s.reconciler.Engine, request); err != nil && !errors.Is(err, engine.ErrConflict) && !errors.Is(err, engine.ErrNotFound) {
+		if _, err := engine.Put(ctx, s.reconciler.Engine, request); err != nil && !errors.Is(err, engine.ErrConflict) &&
+			!errors.Is(err, engine.ErrNotFound) {
 			return share{err: err}
 		}
 	}
@@ -179,7 +182,10 @@ func (s *scaler) takeShare(made share, now time.Time) {
 		}
 		for key, members := range claim.Gone {
 			if yields[key] == nil {
-				yields[key] = &yielding{wanted: &autoscale.Yield{Count: made.counts[key], For: fmt.Sprintf("%s, with priority %d", claim.Request.What(), claim.Request.Spec.Priority)}}
+				yields[key] = &yielding{wanted: &autoscale.Yield{
+					Count: made.counts[key],
+					For:   fmt.Sprintf("%s, with priority %d", claim.Request.What(), claim.Request.Spec.Priority),
+				}}
 			}
 			yields[key].wanted.Count -= len(members)
 			yields[key].members = append(yields[key].members, members...)

@@ -18,7 +18,9 @@ import (
 // fills makes the workers' policy take all room, a CPU for each worker.
 func fills(p *domain.AutoscalingPolicy) {
 	p.Max = 20
-	p.Metrics = map[string]domain.ScalingMetric{"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}}}
+	p.Metrics = map[string]domain.ScalingMetric{
+		"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}},
+	}
 }
 
 // newFullLab returns a lab with two hosts of four CPUs each, whose room the workers are to take.
@@ -48,10 +50,12 @@ func (l *lab) asks(priority, members int) {
 	edit(l.T, l.items, group, func(request *domain.RoomRequest) {
 		request.Since = l.now
 		request.Spec = domain.Group{
-			Cluster: "lab", Name: group, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning, Priority: priority,
+			Cluster: "lab", Name: group, Framework: "none", RestartScope: domain.ScopeMember,
+			WaitFor: domain.WaitRunning, Priority: priority,
 			Completion: domain.Completion{When: domain.WhenNever},
 			Roles: map[string]domain.Role{"main": {
-				Template: domain.Template{Command: []string{"work"}}, Replicas: &members, Resources: domain.ResourceRequirements{CPUs: 1},
+				Template: domain.Template{Command: []string{"work"}}, Replicas: &members,
+				Resources: domain.ResourceRequirements{CPUs: 1},
 			}},
 		}
 	})
@@ -112,8 +116,10 @@ func TestScalerSharesRoom(t *testing.T) {
 	if got := l.pass(s, 5*time.Minute); got[len(got)-1] != 8 {
 		t.Errorf("afterwards there are %v workers", got)
 	}
-	scaled := slices.DeleteFunc(l.entries(t, l.now, autoscale.Selection{OnlyChanges: true}), func(e autoscale.Entry) bool { return !e.Scaled() || e.To > e.From })
-	if len(scaled) != 1 || !strings.Contains(scaled[0].Why(), `gives way to group "urgent", with priority 1, down to 5 members`) {
+	scaled := slices.DeleteFunc(l.entries(t, l.now, autoscale.Selection{OnlyChanges: true}),
+		func(e autoscale.Entry) bool { return !e.Scaled() || e.To > e.From })
+	if len(scaled) != 1 ||
+		!strings.Contains(scaled[0].Why(), `gives way to group "urgent", with priority 1, down to 5 members`) {
 		t.Errorf("the history tells of %+v", scaled)
 	}
 }
@@ -126,11 +132,17 @@ func TestScalerGivesNoRoom(t *testing.T) {
 		dead              bool
 		says              string
 	}{
-		"as important":     {func(*domain.AutoscalingPolicy) {}, 0, 2, false, "would have room with 1"},
-		"too many":         {func(*domain.AutoscalingPolicy) {}, 1, 8, false, "no role gives way: there would still be no room"},
+		"as important": {func(*domain.AutoscalingPolicy) {}, 0, 2, false, "would have room with 1"},
+		"too many": {
+			func(*domain.AutoscalingPolicy) {}, 1, 8, false, "no role gives way: there would still be no room",
+		},
 		"an apply of none": {func(*domain.AutoscalingPolicy) {}, 1, 2, true, ""},
-		"it is paused":     {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn }, 1, 2, false, "its policy is paused"},
-		"it is tried out":  {func(p *domain.AutoscalingPolicy) { p.DryRun = true }, 1, 2, false, "its policy is a dry run"},
+		"it is paused": {
+			func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn }, 1, 2, false, "its policy is paused",
+		},
+		"it is tried out": {
+			func(p *domain.AutoscalingPolicy) { p.DryRun = true }, 1, 2, false, "its policy is a dry run",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newFullLab(t)
@@ -209,7 +221,8 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while one works there are %v workers", got)
 	}
-	if answer := l.answer(); !strings.Contains(answer, "but it keeps 8: job-worker-6 stays: it is busy (its CPU at 90 %)") {
+	if answer := l.answer(); !strings.Contains(answer,
+		"but it keeps 8: job-worker-6 stays: it is busy (its CPU at 90 %)") {
 		t.Errorf("who waits is told %q", answer)
 	}
 	l.mu.Lock()

@@ -32,7 +32,8 @@ func (s *scaler) recallSilent(ctx context.Context) error {
 	for _, item := range found {
 		var stored domain.SilentGuardsDocument
 		if err := json.Unmarshal(item.Data, &stored); err != nil {
-			s.log.Error("some stored guard states are unreadable; continuing without them", "error", fmt.Errorf("%s: %w", item.Key, err))
+			s.log.Error("some stored guard states are unreadable; continuing without them", "error",
+				fmt.Errorf("%s: %w", item.Key, err))
 			stored.Guards = nil
 		}
 		stored.Policy, stored.Revision = item.Name, item.Revision
@@ -50,7 +51,8 @@ func (s *scaler) noteSilent(ctx context.Context, f *followed, guards []autoscale
 	var found []domain.SilentGuard
 	for _, g := range guards {
 		if !g.NeverSince.IsZero() && now.Sub(g.NeverSince) >= silentAsks*policy.Every() {
-			found = append(found, domain.SilentGuard{Name: g.Name, What: g.What, Since: g.NeverSince.UTC().Round(0), Why: g.Why})
+			found = append(found,
+				domain.SilentGuard{Name: g.Name, What: g.What, Since: g.NeverSince.UTC().Round(0), Why: g.Why})
 		}
 	}
 	same := func(a, b domain.SilentGuard) bool {
@@ -59,7 +61,8 @@ func (s *scaler) noteSilent(ctx context.Context, f *followed, guards []autoscale
 	switch {
 	case len(found) == 0:
 		return s.forgetSilent(ctx, f)
-	case slices.Equal(u.stored.Guards, found), slices.EqualFunc(u.stored.Guards, found, same) && now.Sub(u.kept) < keepEvery:
+	case slices.Equal(u.stored.Guards, found),
+		slices.EqualFunc(u.stored.Guards, found, same) && now.Sub(u.kept) < keepEvery:
 		return nil // only the reason has changed, which it may do all the time
 	}
 	next := u.stored

@@ -27,7 +27,9 @@ func plain(*domain.AutoscalingPolicy) {}
 func (l *lab) changes() (lines []string) {
 	l.Helper()
 	for _, e := range l.entries(l.T, l.now, autoscale.Selection{OnlyChanges: true}) {
-		lines = append(lines, strings.TrimSpace(strings.Join([]string{string(rune('0' + e.From)), "→", string(rune('0' + e.To)), string(e.Outcome), e.OutcomeWhy}, " ")))
+		lines = append(lines, strings.TrimSpace(strings.Join([]string{
+			string(rune('0' + e.From)), "→", string(rune('0' + e.To)), string(e.Outcome), e.OutcomeWhy,
+		}, " ")))
 	}
 	return lines
 }
@@ -79,7 +81,8 @@ func TestScalerBounds(t *testing.T) {
 	}
 	l.drop(policy.Key())
 	l.load = 5
-	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{0}) || len(s.followed) > 0 || len(s.board.statuses()) > 0 {
+	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{0}) || len(s.followed) > 0 ||
+		len(s.board.statuses()) > 0 {
 		t.Errorf("without a policy, the counts are %v", got)
 	}
 }
@@ -233,7 +236,8 @@ func TestScalerWritesRarely(t *testing.T) {
 		}
 	}
 	if writes > 21 {
-		t.Errorf("%d writes in five minutes; one of the history and one of what is remembered each 30 seconds are enough", writes)
+		t.Errorf("%d writes in five minutes; one of the history and one of what is remembered each 30 seconds are enough",
+			writes)
 	}
 }
 
@@ -269,7 +273,8 @@ func TestEndOfPolicy(t *testing.T) {
 			key := domain.PolicyKey("job", "worker")
 			l.end(key)
 			s = during(l, s)
-			_, _, err := reconcile.Reconciler{Engine: l}.Scale(t.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: 3, To: 1, At: l.now, Why: "the policy ends"})
+			_, _, err := reconcile.Reconciler{Engine: l}.Scale(t.Context(),
+				reconcile.Scaling{Group: "job", Role: "worker", From: 3, To: 1, At: l.now, Why: "the policy ends"})
 			l.must(nil, err)
 			s = during(l, s)
 			if _, known := s.followed[key]; !known {
@@ -292,7 +297,9 @@ func TestEndOfPolicy(t *testing.T) {
 // TestScalerOfUnknownPolicies: a controller that can run none of the policies does not restart over and over.
 func TestScalerOfUnknownPolicies(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
-		p.Schedules = map[string]domain.ScalingSchedule{"office": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: "Mars/Olympus", Count: 2}}
+		p.Schedules = map[string]domain.ScalingSchedule{
+			"office": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: "Mars/Olympus", Count: 2},
+		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -347,9 +354,10 @@ func TestScalerStandsBy(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- attend(ctx, l, slog.New(slog.DiscardHandler), func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
-			return watchScaling(ctx, r, events, log, newBoard())
-		})
+		ended <- attend(ctx, l, slog.New(slog.DiscardHandler),
+			func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+				return watchScaling(ctx, r, events, log, newBoard())
+			})
 	}()
 	acctest.Eventually(t, "it to ask for the lock", func() bool {
 		l.mu.Lock()
@@ -390,7 +398,9 @@ func TestHeld(t *testing.T) {
 		t.Errorf("after it, the counts were %v", got)
 	}
 	entries := l.entries(t, l.now, autoscale.Selection{})
-	if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), "6 wanted, but an apply of group") }) {
+	if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool {
+		return strings.Contains(e.Why(), "6 wanted, but an apply of group")
+	}) {
 		t.Errorf("the history does not say what held it: %+v", entries)
 	}
 }
@@ -427,7 +437,9 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var l *lab
 			var once sync.Once
-			hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once.Do(func() { test.change(l) }) }))
+			hook := httptest.NewServer(
+				http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once.Do(func() { test.change(l) }) }),
+			)
 			defer hook.Close()
 			l = newLab(t, func(p *domain.AutoscalingPolicy) {
 				p.Hooks.BeforeRemoval = &domain.ScalingHook{URL: hook.URL}
@@ -458,7 +470,9 @@ func TestExternalAlgorithm(t *testing.T) {
 	defer program.Close()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.ScaleIn.Stabilisation = new(domain.Duration(0))
-		p.Metrics = map[string]domain.ScalingMetric{"agent": {Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: program.URL}}}}}
+		p.Metrics = map[string]domain.ScalingMetric{"agent": {Algorithm: domain.ScalingAlgorithm{
+			External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{URL: program.URL}},
+		}}}
 	})
 	s := l.controller()
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
@@ -490,7 +504,8 @@ func TestBeat(t *testing.T) {
 		policy.Role = domain.MemberName("job", "worker", i)
 		first := beat(policy, 1000, noon)
 		times[first]++
-		if second := beat(policy, 1000, first); second.Sub(first) != 5*time.Second || !first.After(noon) || first.After(noon.Add(5*time.Second)) {
+		if second := beat(policy, 1000, first); second.Sub(first) != 5*time.Second || !first.After(noon) ||
+			first.After(noon.Add(5*time.Second)) {
 			t.Fatalf("it decides at %s, and then at %s", first, second)
 		}
 	}

@@ -26,8 +26,10 @@ func useQuestions(policy domain.AutoscalingPolicy) []meter.Question {
 	window := min(max(policy.Every(), domain.DefaultAgentWindow), engine.LongestWindow)
 	ask := func(name string, measure domain.AgentMeasure, a domain.Aggregation) meter.Question {
 		return meter.Question{
-			Metric: useMark + name, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: measure}},
-			Window: new(domain.Duration(window)), Aggregation: a, StaleAfter: domain.DefaultStaleAfter, ReadyAfter: new(domain.Duration(0)),
+			Metric: useMark + name, Group: policy.Group, Role: policy.Role,
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: measure}},
+			Window: new(domain.Duration(window)), Aggregation: a, StaleAfter: domain.DefaultStaleAfter,
+			ReadyAfter: new(domain.Duration(0)),
 		}
 	}
 	var questions []meter.Question
@@ -56,7 +58,10 @@ func takeUse(used *autoscale.Used, metric string, measured autoscale.Measurement
 // usedIn returns what is known of the usage of a role's members without asking.
 func usedIn(observation reconcile.Observation, group, role string) autoscale.Used {
 	doc := observation.Groups[group]
-	used := autoscale.Used{Requested: doc.Sized().Roles[role].Resources.Requests(), Size: doc.Sizes[role].Resources, Sized: doc.Sizes[role].At, InPlace: doc.Sizes[role].InPlace}
+	used := autoscale.Used{
+		Requested: doc.Sized().Roles[role].Resources.Requests(), Size: doc.Sizes[role].Resources,
+		Sized: doc.Sizes[role].At, InPlace: doc.Sizes[role].InPlace,
+	}
 	var last time.Time
 	for _, o := range observation.Members[group] {
 		if killed := o.OutOfMemory; o.Role == role && killed != nil && killed.At.After(last) {
@@ -111,7 +116,8 @@ func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *aut
 	policy := f.document.Spec
 	sizing := reconcile.Sizing{
 		Group: policy.Group, Role: policy.Role, To: size, At: a.seen.Now, Why: r.resize.Why,
-		InPlace: size != domain.Resources{} && policy.Vertical != nil && policy.Vertical.ApplyRule() == domain.ApplyInPlace,
+		InPlace: size != domain.Resources{} && policy.Vertical != nil &&
+			policy.Vertical.ApplyRule() == domain.ApplyInPlace,
 	}
 	document := f.document
 	go func() {
@@ -150,7 +156,8 @@ func (s *scaler) finishResize(r resized) {
 	case autoscale.OutcomeDone:
 		f.resized = "members started from now on request " + sizeOf(r.resize)
 		s.changed = true
-		s.log.Info("the size of a role's members was changed", "policy", key, "cpus", r.resize.To.CPUs, "memory_mib", r.resize.To.MemoryMiB, "why", r.resize.Why)
+		s.log.Info("the size of a role's members was changed", "policy", key, "cpus", r.resize.To.CPUs, "memory_mib",
+			r.resize.To.MemoryMiB, "why", r.resize.Why)
 	case autoscale.OutcomeHeld:
 		f.resized = "held: " + why + ": " + sizeOf(r.resize)
 	default:

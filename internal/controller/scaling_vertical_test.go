@@ -38,11 +38,15 @@ func verticalLab(t *testing.T, changes func(v *domain.VerticalScaling)) *lab {
 	t.Helper()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Metrics = nil
-		p.Vertical = &domain.VerticalScaling{CPUs: &domain.AmountBounds{Min: 0.1, Max: 4}, LearnFor: new(domain.Duration(20 * time.Second)), Apply: domain.ApplyAtStart}
+		p.Vertical = &domain.VerticalScaling{
+			CPUs: &domain.AmountBounds{Min: 0.1, Max: 4}, LearnFor: new(domain.Duration(20 * time.Second)),
+			Apply: domain.ApplyAtStart,
+		}
 		changes(p.Vertical)
 	})
 	l.requires(1)
-	l.must(nil, reconcile.Reconciler{Engine: l}.Update(t.Context(), documentOf[domain.GroupDocument](t, l.items, "job").Spec))
+	l.must(nil,
+		reconcile.Reconciler{Engine: l}.Update(t.Context(), documentOf[domain.GroupDocument](t, l.items, "job").Spec))
 	l.load = 4 // of two members
 	return l
 }
@@ -131,8 +135,13 @@ func TestVerticalHandsOver(t *testing.T) {
 
 // TestUseQuestions: usage is asked over windows without gaps.
 func TestUseQuestions(t *testing.T) {
-	policy := domain.AutoscalingPolicy{Group: "job", Role: "worker", Vertical: &domain.VerticalScaling{CPUs: &domain.AmountBounds{}, MemoryMiB: &domain.AmountBounds{}}}
-	for every, window := range map[time.Duration]time.Duration{time.Second: domain.DefaultAgentWindow, 2 * time.Minute: 2 * time.Minute, time.Hour: engine.LongestWindow} {
+	policy := domain.AutoscalingPolicy{
+		Group: "job", Role: "worker",
+		Vertical: &domain.VerticalScaling{CPUs: &domain.AmountBounds{}, MemoryMiB: &domain.AmountBounds{}},
+	}
+	for every, window := range map[time.Duration]time.Duration{
+		time.Second: domain.DefaultAgentWindow, 2 * time.Minute: 2 * time.Minute, time.Hour: engine.LongestWindow,
+	} {
 		policy.Interval = new(domain.Duration(every))
 		asked := useQuestions(policy)
 		if len(asked) != 2 || asked[0].Window.Or(0) != window || asked[1].Aggregation != domain.AggregateMax {

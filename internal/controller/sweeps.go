@@ -42,7 +42,10 @@ func watchSweeps(ctx context.Context, r reconcile.Reconciler, events <-chan stru
 	if err := awaitSweeps(ctx, r.Engine, events); err != nil {
 		return err
 	}
-	holder := engine.Holder{Who: "controller", Process: os.Getpid(), Operation: "starting runs of sweeps", Since: time.Now(), Controller: true}
+	holder := engine.Holder{
+		Who: "controller", Process: os.Getpid(), Operation: "starting runs of sweeps", Since: time.Now(),
+		Controller: true,
+	}
 	held, release, err := r.Engine.Hold(ctx, sweepsLock, holder)
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
 		pause(ctx, standby)
@@ -119,7 +122,10 @@ func (f *followedSweep) active() bool {
 }
 
 func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
-	return &sweeper{reconciler: r, log: log, logged: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine)}
+	return &sweeper{
+		reconciler: r, log: log, logged: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{},
+		peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine),
+	}
 }
 
 // run looks after each event, until the event stream ends or a write fails, so that the state has to be read again.

@@ -35,7 +35,8 @@ type reading struct {
 
 func newSearches(e engine.Engine) *searches {
 	return &searches{
-		meter: meter.New(e), bySweep: map[string]*sweep.Search{}, reading: map[string]bool{}, due: map[string]time.Time{},
+		meter: meter.New(e), bySweep: map[string]*sweep.Search{}, reading: map[string]bool{},
+		due:      map[string]time.Time{},
 		readings: make(chan reading), woken: make(chan struct{}, 1),
 	}
 }
@@ -85,7 +86,8 @@ func (s *searches) take(r reading, now time.Time, log *slog.Logger) (moved bool)
 		return false
 	}
 	found := r.search.Found()
-	log.Info("the number of parallel runs was changed", "sweep", r.sweep, "runs", found.Level, "settled", found.Settled, "unknown", found.Unknown)
+	log.Info("the number of parallel runs was changed", "sweep", r.sweep, "runs", found.Level, "settled", found.Settled,
+		"unknown", found.Unknown)
 	return true
 }
 
@@ -133,7 +135,10 @@ func (s *searches) read(ctx context.Context, f *followedSweep, search *sweep.Sea
 	r := reading{sweep: f.spec.Name, search: search, logs: map[sweep.Attempt]meter.Log{}}
 	var logs []meter.Log
 	for attempt, since := range search.Read(now) {
-		log := meter.Log{Member: domain.RunName(r.sweep, attempt.Key), Host: f.record.Runs()[attempt.Key].Assignment.Host, Since: since}
+		log := meter.Log{
+			Member: domain.RunName(r.sweep, attempt.Key), Host: f.record.Runs()[attempt.Key].Assignment.Host,
+			Since: since,
+		}
 		r.logs[attempt] = log
 		logs = append(logs, log)
 	}

@@ -48,7 +48,8 @@ func (l *steady) Logs(_ context.Context, member string, options engine.LogOption
 	l.track.mu.Unlock()
 	for _, members := range on {
 		for _, name := range members {
-			l.steps[name] += now.Sub(l.asOf).Seconds() * l.together[min(len(members), len(l.together))-1] / float64(len(members))
+			l.steps[name] += now.Sub(l.asOf).Seconds() * l.together[min(len(members),
+				len(l.together))-1] / float64(len(members))
 		}
 	}
 	l.asOf = now

@@ -42,7 +42,8 @@ type reportKey struct {
 
 func newReporter() *reporter {
 	return &reporter{
-		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, finished: map[reportKey]error{}, next: map[string]time.Time{}, pauses: map[string]time.Duration{},
+		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, finished: map[reportKey]error{},
+		next: map[string]time.Time{}, pauses: map[string]time.Duration{},
 	}
 }
 
@@ -117,7 +118,9 @@ func (r *reporter) note(f *followedSweep, err error, now time.Time) (due time.Ti
 
 // tell calls a hook about an attempt in a goroutine, unless that call is in progress or not due,
 // or too many are running.
-func (r *reporter) tell(ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time) {
+func (r *reporter) tell(
+	ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time,
+) {
 	key := keyOf(f, run, report)
 	if r.telling[key] || due.After(now) || len(r.telling) >= reportsAtOnce {
 		return
@@ -127,7 +130,8 @@ func (r *reporter) tell(ctx context.Context, s *sweeper, f *followedSweep, run s
 	go func() {
 		_, err := meter.Call(ctx, hook, body)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", body.Sweep, "run", run, "error", err)
+			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", body.Sweep,
+				"run", run, "error", err)
 		}
 		r.mu.Lock()
 		delete(r.telling, key)

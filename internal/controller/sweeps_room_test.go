@@ -16,8 +16,9 @@ import (
 func (l *lab) sweeps(priority, most int) {
 	l.Helper()
 	s := domain.Sweep{
-		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, Priority: priority, MaxParallel: &most,
-		Resources: domain.ResourceRequirements{CPUs: 1}, Runs: map[string]map[string]string{},
+		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, Priority: priority,
+		MaxParallel: &most,
+		Resources:   domain.ResourceRequirements{CPUs: 1}, Runs: map[string]map[string]string{},
 	}
 	for i := range 10 {
 		s.Runs[fmt.Sprint("r", i)] = nil
@@ -130,11 +131,13 @@ func TestHookCalledOffWithWhoWaits(t *testing.T) {
 			w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
 			test.goes(l)
 			off := "DELETE /changes/" + r.ids()[0]
-			w.until("the hook to be called off", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && w.idle() })
+			w.until("the hook to be called off",
+				func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && w.idle() })
 			if ids := r.ids(); len(ids) != 1 || l.count() != 8 {
 				t.Errorf("the hook was told of the changes %v, and there are %d workers", ids, l.count())
 			}
-			if history := w.historyText(); !strings.Contains(history, "8 → 5 held 8 members are wanted now, so none is removed") {
+			if history := w.historyText(); !strings.Contains(history,
+				"8 → 5 held 8 members are wanted now, so none is removed") {
 				t.Errorf("the history says\n%s", history)
 			}
 		})

@@ -78,7 +78,8 @@ func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
 
 // settleRuns records what has become of the started runs of one sweep.
 func (s *sweeper) settleRuns(
-	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, beside crowd, now time.Time,
+	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, beside crowd,
+	now time.Time,
 ) error {
 	var ended []string
 	for key, run := range f.record.Runs() {
@@ -87,7 +88,8 @@ func (s *sweeper) settleRuns(
 		}
 		if own := f.spec.Run(key); sweep.Stale(f.document, own, run) { // its member is outdated
 			s.remember(f, key, domain.Run{
-				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(own), Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
+				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(own),
+				Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
 			})
 			continue
 		}
@@ -156,7 +158,9 @@ func (c crowd) on(run domain.Run) int {
 
 // keepLogs returns the last log lines of ended runs, and stores a part of them, as their members
 // are about to be removed.
-func (s *sweeper) keepLogs(ctx context.Context, f *followedSweep, keys []string, members map[string]domain.Observed) ([][]string, error) {
+func (s *sweeper) keepLogs(
+	ctx context.Context, f *followedSweep, keys []string, members map[string]domain.Observed,
+) ([][]string, error) {
 	logs, from := make([][]string, len(keys)), s.reconciler.Engine.Snapshot()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(logsAtOnce)
@@ -169,7 +173,9 @@ func (s *sweeper) keepLogs(ctx context.Context, f *followedSweep, keys []string,
 	return logs, group.Wait()
 }
 
-func (s *sweeper) keepLog(ctx context.Context, from engine.Telemetry, f *followedSweep, key string, o domain.Observed) ([]string, error) {
+func (s *sweeper) keepLog(
+	ctx context.Context, from engine.Telemetry, f *followedSweep, key string, o domain.Observed,
+) ([]string, error) {
 	lines, err := from.Logs(ctx, o.Name, engine.LogOptions{Tail: sweep.LogTail})
 	if errors.Is(err, engine.ErrNotFound) {
 		return nil, nil
@@ -229,7 +235,9 @@ func (s *sweeper) cancelFailing(f *followedSweep, now time.Time) {
 }
 
 // removeOthers removes the members of sweeps that belong to no active run, and records which ones are still there.
-func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[string]domain.Observed, now time.Time) error {
+func (s *sweeper) removeOthers(
+	ctx context.Context, members map[string]map[string]domain.Observed, now time.Time,
+) error {
 	there := map[string]bool{}
 	var remove []string
 	for name, f := range s.sweeps {

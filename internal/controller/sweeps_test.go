@@ -31,11 +31,15 @@ type track struct {
 // newTrack returns a lab with a sweep of runs that succeed (s), fail (f), and fail once (o).
 func newTrack(t *testing.T, changes func(s *domain.Sweep)) *track {
 	t.Helper()
-	l := &track{lab: newLab(t, func(*domain.AutoscalingPolicy) {}), begun: map[string]int{}, won: map[string]int{}, attempts: map[string]int{}}
+	l := &track{
+		lab: newLab(t, func(*domain.AutoscalingPolicy) {}), begun: map[string]int{}, won: map[string]int{},
+		attempts: map[string]int{},
+	}
 	clear(l.members)
 	s := domain.Sweep{
-		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, MaxParallel: new(3), Retry: domain.Retry{MaxAttempts: new(2), Delay: new(domain.Duration(0))},
-		Runs: map[string]map[string]string{},
+		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, MaxParallel: new(3),
+		Retry: domain.Retry{MaxAttempts: new(2), Delay: new(domain.Duration(0))},
+		Runs:  map[string]map[string]string{},
 	}
 	for i := range 4 {
 		for _, kind := range []string{"s", "f", "o"} {
@@ -210,12 +214,14 @@ func sweeperDies(t *testing.T, cpus float64) {
 // A run that can't be rendered once its host is known is retried after a while, and not at each look.
 func TestSweeperCannotRender(t *testing.T) {
 	l := newTrack(t, func(s *domain.Sweep) {
-		s.Command = []string{"train", `{{ if ne .Port 1 }}{{ address "nobody" 0 }}{{ end }}`} // an apply renders it with a port that no run gets
+		// an apply renders it with a port that no run gets
+		s.Command = []string{"train", `{{ if ne .Port 1 }}{{ address "nobody" 0 }}{{ end }}`}
 	})
 	s := l.sweeper(l)
 	looked := time.Now()
 	_, err := s.look(t.Context(), looked)
-	if _, launch := errors.AsType[*reconcile.LaunchError](err); !launch || !strings.Contains(err.Error(), `there is no role "nobody"`) {
+	if _, launch := errors.AsType[*reconcile.LaunchError](err); !launch ||
+		!strings.Contains(err.Error(), `there is no role "nobody"`) {
 		t.Fatalf("it says %v", err)
 	}
 	found, err := reconcile.Reconciler{Engine: l}.SweepRuns(t.Context(), "lr")

@@ -39,7 +39,8 @@ func (r Registries) Auth(image string) (string, error) {
 	}
 	if given, found := r[host]; found {
 		return registry.EncodeAuthConfig(registry.AuthConfig{
-			ServerAddress: host, Username: given.Username, Password: string(given.Password), IdentityToken: string(given.Token),
+			ServerAddress: host, Username: given.Username, Password: string(given.Password),
+			IdentityToken: string(given.Token),
 		})
 	}
 	return ownAuth(host)

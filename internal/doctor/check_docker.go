@@ -22,13 +22,15 @@ func dockerEngine(h Host) verdict {
 	case h.Docker.Socket == "" && engine.Installed:
 		return swarmProblem(Warning, "has a Docker Engine that is not running", h.Sudo("systemctl enable --now docker"))
 	case h.Docker.Socket == "":
-		return swarmProblem(Warning, "has no Docker Engine, which a Swarm and roles with an image need", h.installDocker())
+		return swarmProblem(Warning, "has no Docker Engine, which a Swarm and roles with an image need",
+			h.installDocker())
 	case h.UserID != 0 && !engine.Access && (!h.Root || !h.Docker.Silent):
 		return swarmProblem(OK, fmt.Sprintf("has a %s, which %s may not use", version, h.User), h.joinDocker())
 	case h.Docker.Silent:
 		return swarmProblem(Warning, "has a Docker Engine that does not answer at "+h.Docker.Socket, h.restartDocker())
 	case h.Docker.Version != "" && libc.Older(h.Docker.Version, oldestDocker):
-		return swarmProblem(Warning, fmt.Sprintf("has %s; %s or newer is needed", version, oldestDocker), h.upgradeDocker())
+		return swarmProblem(Warning, fmt.Sprintf("has %s; %s or newer is needed", version, oldestDocker),
+			h.upgradeDocker())
 	}
 	return ok(fmt.Sprintf("has %s, which %s may use", version, h.User))
 }

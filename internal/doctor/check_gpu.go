@@ -28,7 +28,8 @@ func driver(h Host) verdict {
 		return ok("has driver " + version + "; without nvidia-smi, its GPUs are not listed")
 	}
 	models := slices.Sorted(slices.Values(h.Details.Models))
-	return ok(fmt.Sprintf("has driver %s, and %s: %s", version, count(len(models), "GPU"), strings.Join(slices.Compact(models), ", ")))
+	return ok(fmt.Sprintf("has driver %s, and %s: %s", version, count(len(models), "GPU"),
+		strings.Join(slices.Compact(models), ", ")))
 }
 
 func toolkit(h Host) verdict {
@@ -40,7 +41,9 @@ func toolkit(h Host) verdict {
 	case !h.NVIDIA.Toolkit:
 		return swarmProblem(Warning, "lacks the NVIDIA Container Toolkit: containers get no GPUs", h.installToolkit())
 	case runtime != "" && runtime != nvidiaRuntime:
-		return swarmProblem(OK, "has the toolkit, but Docker's default runtime is "+runtime+": members of a Swarm get no GPUs", h.nvidiaByDefault())
+		return swarmProblem(OK,
+			"has the toolkit, but Docker's default runtime is "+runtime+": members of a Swarm get no GPUs",
+			h.nvidiaByDefault())
 	case runtime == nvidiaRuntime:
 		return ok("has the toolkit, and its runtime is Docker's default")
 	}

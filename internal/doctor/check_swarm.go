@@ -61,7 +61,8 @@ func ports(h Host) verdict {
 	}
 	switch {
 	case taken != nil:
-		return forSwarm(Problem, "has ports in use that a Swarm needs: "+strings.Join(taken, ", "), strings.Join(fixes, " && "))
+		return forSwarm(Problem, "has ports in use that a Swarm needs: "+strings.Join(taken, ", "),
+			strings.Join(fixes, " && "))
 	case unclear != nil:
 		return forSwarm(NotApplicable, "does not show without root what uses "+strings.Join(unclear, ", "), "")
 	case inSwarm:

@@ -124,7 +124,8 @@ func controlGroups(h Host) verdict {
 		if h.ControlGroups == facts.ControlGroupsHybrid {
 			version = "1 (hybrid)"
 		}
-		return forAll(Warning, "has cgroup v"+version+"; systemd 258 and newer need cgroup v2", h.kernelParameter("systemd.unified_cgroup_hierarchy=1"))
+		return forAll(Warning, "has cgroup v"+version+"; systemd 258 and newer need cgroup v2",
+			h.kernelParameter("systemd.unified_cgroup_hierarchy=1"))
 	}
 	return ok("has cgroup v2 with CPU and memory")
 }
@@ -137,7 +138,8 @@ func architecture(h Host) verdict {
 	}
 	if "linux/"+h.Architecture != h.Here.Platform {
 		v.results[swarm.Name] = Warning
-		v.found += "; a Swarm's controller and agents need docker.controller_image there, as this machine is " + h.Here.Platform
+		v.found += "; a Swarm's controller and agents need docker.controller_image there, as this machine is " +
+			h.Here.Platform
 	}
 	return v
 }

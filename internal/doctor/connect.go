@@ -39,7 +39,9 @@ func remote(address string, credentials engine.SSHCredentials) (target, error) {
 // local is this machine.
 func local() (target, error) {
 	if runtime.GOOS != "linux" {
-		return target{}, errors.New("this machine can't be a host, as hosts run Linux: give the addresses of hosts, such as ssh://ops@gpu1")
+		return target{}, errors.New(
+			"this machine can't be a host, as hosts run Linux: give the addresses of hosts, such as ssh://ops@gpu1",
+		)
 	}
 	return target{connect: func(context.Context) (facts.Runner, func(), error) {
 		return machine{}, func() {}, nil

@@ -59,10 +59,18 @@ func TestParseDetails(t *testing.T) {
 			Clock:     Clock{Known: true, NTP: true, Can: true},
 			NFS:       NFS{Mounts: []string{"/data"}, Client: true, NoModule: true},
 		}},
-		"nothing":             {"details=begin\ndetails=end\n", Details{}},
-		"a driver that fails": {"details=begin\nnvidia_smi_fails=No devices were found\ndetails=end\n", Details{SMIFails: "No devices were found"}},
-		"no sense":            {"details=begin\nlistener=icmp 1 a\nlistener=tcp x a\nlistener=tcp 99999 a\nlistener=tcp 1\nudp=FFFFF\ndocker_free=df: no\ndetails=end\n", Details{}},
-		"a full disk":         {"details=begin\ndocker_free=/dev/vda 1 1 0 100% /\ndetails=end\n", Details{Docker: Docker{Measured: true}}},
+		"nothing": {"details=begin\ndetails=end\n", Details{}},
+		"a driver that fails": {
+			"details=begin\nnvidia_smi_fails=No devices were found\ndetails=end\n",
+			Details{SMIFails: "No devices were found"},
+		},
+		"no sense": {
+			"details=begin\nlistener=icmp 1 a\nlistener=tcp x a\nlistener=tcp 99999 a\nlistener=tcp 1\nudp=FFFFF\ndocker_free=df: no\ndetails=end\n",
+			Details{},
+		},
+		"a full disk": {
+			"details=begin\ndocker_free=/dev/vda 1 1 0 100% /\ndetails=end\n", Details{Docker: Docker{Measured: true}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse([]byte(test.output))
@@ -84,13 +92,15 @@ func TestParseDetails(t *testing.T) {
 // A host may answer what it likes: what is kept of it has a bound, and what is said of it can be printed.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("facts=begin\nuser=ops\nuser_id=1000\nports=1\nfacts=end\n" + full))
-	f.Add([]byte("details=begin\n" + strings.Repeat("gpu=\x1b[2J\u202e\n", 100) + "listener=tcp 2377 \xff \x00\ndetails=end"))
+	f.Add([]byte("details=begin\n" + strings.Repeat("gpu=\x1b[2J\u202e\n",
+		100) + "listener=tcp 2377 \xff \x00\ndetails=end"))
 	f.Fuzz(func(t *testing.T, output []byte) {
 		details, err := parse(output)
 		if err != nil {
 			return
 		}
-		if len(details.Models) > most || len(details.Devices) > most || len(details.Listeners) > most || len(details.NFS.Mounts) > most {
+		if len(details.Models) > most || len(details.Devices) > most || len(details.Listeners) > most ||
+			len(details.NFS.Mounts) > most {
 			t.Errorf("it is kept: %+v", details)
 		}
 		host := Host{Details: details, Engines: Engines}

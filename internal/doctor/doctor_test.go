@@ -37,7 +37,8 @@ func TestThisMachine(t *testing.T) {
 	must(t, json.NewDecoder(strings.NewReader(output)).Decode(&report))
 	hostname, err := os.Hostname()
 	must(t, err)
-	if len(report.Hosts) != 1 || report.Hosts[0].Address != here || report.Hosts[0].Hostname != hostname || report.Hosts[0].Error != "" {
+	if len(report.Hosts) != 1 || report.Hosts[0].Address != here || report.Hosts[0].Hostname != hostname ||
+		report.Hosts[0].Error != "" {
 		t.Fatalf("it says %s", output)
 	}
 	var names, want []string
@@ -94,18 +95,23 @@ func TestHosts(t *testing.T) {
 	needsLinux(t)
 	sshd.Isolate(t)
 	one := host(t, map[string]string{"id": `[ "$ROOT" ] && echo 0 || echo 1000`, "sudo": `shift; ROOT=1 exec "$@"`})
-	two := host(t, map[string]string{"id": "case $1 in -u) echo 1000;; *) echo guest;; esac", "sudo": "echo 'sudo: a password is required' >&2; exit 1"})
+	two := host(t, map[string]string{
+		"id":   "case $1 in -u) echo 1000;; *) echo guest;; esac",
+		"sudo": "echo 'sudo: a password is required' >&2; exit 1",
+	})
 	args := append(login(t, one, two), "--json", "ssh://"+one.Addr, "ssh://"+two.Addr, "--engine", "systemd")
 	output, code := run(t, args...)
 	var report Report
 	must(t, json.NewDecoder(strings.NewReader(output)).Decode(&report))
-	if len(report.Hosts) != 2 || report.Unreachable > 0 || code != exitProblems || !slices.Equal(report.Engines, []string{"systemd"}) {
+	if len(report.Hosts) != 2 || report.Unreachable > 0 || code != exitProblems ||
+		!slices.Equal(report.Engines, []string{"systemd"}) {
 		t.Fatalf("the exit code is %d: %s", code, output)
 	}
 	for i, want := range []Result{OK, Problem} {
 		host := report.Hosts[i]
 		sudo := host.Checks[slices.IndexFunc(host.Checks, func(f Finding) bool { return f.Check == "sudo" })]
-		if sudo.Result != want || host.Address != "ssh://"+[]*sshd.Server{one, two}[i].Addr || want == Problem && host.Ready["systemd"] {
+		if sudo.Result != want || host.Address != "ssh://"+[]*sshd.Server{one, two}[i].Addr ||
+			want == Problem && host.Ready["systemd"] {
 			t.Errorf("host %d is %+v", i, host)
 		}
 		if want == Problem && sudo.Fix != "echo 'guest ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard" {
@@ -119,12 +125,14 @@ func TestHosts(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	needsLinux(t)
 	sshd.Isolate(t)
-	nologin := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"sh -s": {Stdout: "\x1b[2JThis account is not available.\n"}}})
+	nologin := sshd.Start(t,
+		sshd.Options{Commands: map[string]sshd.Command{"sh -s": {Stdout: "\x1b[2JThis account is not available.\n"}}})
 	stranger := sshd.Start(t, sshd.Options{})
 	args := append(login(t, nologin), "ssh://"+nologin.Addr, stranger.Addr, "127.0.0.1:1")
 	output, code := run(t, args...)
 	for _, part := range []string{
-		"ssh://" + nologin.Addr + "\n  ", "This account is not available", "the host key of " + stranger.Addr + " is not known",
+		"ssh://" + nologin.Addr + "\n  ", "This account is not available",
+		"the host key of " + stranger.Addr + " is not known",
 		"127.0.0.1:1 refuses connections", "3 hosts, 3 could not be examined",
 	} {
 		if !strings.Contains(output, part) {

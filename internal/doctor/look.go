@@ -30,7 +30,8 @@ type target struct {
 
 // look returns what is known of a host.
 func (t target) look(ctx context.Context, programs map[string]systemd.Needs, engines []string) (Host, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("collecting facts about the host timed out after %s", patience))
+	ctx, stop := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("collecting facts about the host timed out after %s", patience))
 	defer stop()
 	host := Host{Engines: engines}
 	runner, release, err := t.connect(ctx)
@@ -68,7 +69,9 @@ func (h *Host) judge(programs map[string]systemd.Needs) {
 }
 
 // examineAll examines hosts, some at a time, and returns a report of each in their order.
-func examineAll(ctx context.Context, targets []target, programs map[string]systemd.Needs, engines []string) []HostReport {
+func examineAll(
+	ctx context.Context, targets []target, programs map[string]systemd.Needs, engines []string,
+) []HostReport {
 	reports := make([]HostReport, len(targets))
 	var all errgroup.Group
 	all.SetLimit(atOnce)

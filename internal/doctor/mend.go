@@ -38,7 +38,8 @@ func (h Host) install(names string) string { return h.Sudo(h.Install(names)) }
 func (h Host) installDocker() string {
 	repository := ""
 	if h.Family() == "rhel" {
-		repository = h.Sudo("dnf config-manager --add-repo https://download.docker.com/linux/rhel/docker-ce.repo") + " && "
+		repository = h.Sudo("dnf config-manager --add-repo https://download.docker.com/linux/rhel/docker-ce.repo") +
+			" && "
 	}
 	return repository + h.install(h.packages().docker) + " && " + h.Sudo("systemctl enable --now docker")
 }
@@ -72,9 +73,13 @@ func (h Host) installDriver() string {
 		if h.Architecture == "arm64" {
 			machine = "sbsa" // as NVIDIA calls servers of it
 		}
-		const repository = "https://developer.download.nvidia.com/compute/cuda/repos/rhel$(rpm -E %%rhel)/%s/cuda-rhel$(rpm -E %%rhel).repo"
-		install = h.Sudo("dnf install -y https://dl.fedoraproject.org/pub/epel/epel-release-latest-$(rpm -E %rhel).noarch.rpm") + " && " +
-			h.Sudo("dnf config-manager --add-repo "+fmt.Sprintf(repository, machine)) + " && " + h.Sudo("dnf module install -y nvidia-driver:open-dkms")
+		const repository = "https://developer.download.nvidia.com/compute/cuda/repos/rhel$(rpm -E " +
+			"%%rhel)/%s/cuda-rhel$(rpm -E %%rhel).repo"
+		install = h.Sudo(
+			"dnf install -y https://dl.fedoraproject.org/pub/epel/epel-release-latest-$(rpm -E %rhel).noarch.rpm",
+		) + " && " +
+			h.Sudo("dnf config-manager --add-repo "+fmt.Sprintf(repository, machine)) + " && " +
+			h.Sudo("dnf module install -y nvidia-driver:open-dkms")
 	case h.Family() == "debian":
 		install = `. /etc/os-release && echo "deb http://deb.debian.org/debian $VERSION_CODENAME contrib non-free non-free-firmware" | ` +
 			h.Sudo("tee /etc/apt/sources.list.d/non-free.list") + " && " + h.Sudo("apt-get update") + " && " +
@@ -90,10 +95,12 @@ func (h Host) installToolkit() string {
 	const from = "curl -fsSL https://nvidia.github.io/libnvidia-container/"
 	const keyring = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 	install := from + "gpgkey | " + h.Sudo("gpg --dearmor -o "+keyring) + " && " +
-		from + "stable/deb/nvidia-container-toolkit.list | sed 's#deb https://#deb [signed-by=" + keyring + "] https://#' | " +
+		from +
+		"stable/deb/nvidia-container-toolkit.list | sed 's#deb https://#deb [signed-by=" + keyring + "] https://#' | " +
 		h.Sudo("tee /etc/apt/sources.list.d/nvidia-container-toolkit.list") + " && " + h.Sudo("apt-get update")
 	if h.usesRPM() || h.Family() == "amzn" {
-		install = from + "stable/rpm/nvidia-container-toolkit.repo | " + h.Sudo("tee /etc/yum.repos.d/nvidia-container-toolkit.repo")
+		install = from + "stable/rpm/nvidia-container-toolkit.repo | " +
+			h.Sudo("tee /etc/yum.repos.d/nvidia-container-toolkit.repo")
 	}
 	install += " && " + h.install("nvidia-container-toolkit")
 	if slices.Contains(h.Engines, swarm.Name) {

@@ -31,7 +31,8 @@ func parseOptions(args []string) (options, error) {
 	o := options{engines: Engines}
 	var ssh command.SSH
 	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
-	engine := flags.String("engine", "", "`name` of the engine that hosts are for: "+strings.Join(Engines, " or ")+"; both by default")
+	engine := flags.String("engine", "",
+		"`name` of the engine that hosts are for: "+strings.Join(Engines, " or ")+"; both by default")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	ssh.AddFlags(flags)
 	flags.Usage = func() {

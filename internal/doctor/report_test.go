@@ -23,7 +23,8 @@ func TestText(t *testing.T) {
 	sick.Ports, sick.Details.UDP, sick.Details.Listeners = nil, nil, nil
 	sick.Lacks = sick.Judge([]string{"amd64"})
 	r := sum(Engines, []HostReport{
-		reportOf("ssh://ops@gpu1", good(), nil), reportOf("", sick, nil), reportOf("ssh://gpu3", Host{}, errors.New("gpu3: no answer within 30s")),
+		reportOf("ssh://ops@gpu1", good(), nil), reportOf("", sick, nil),
+		reportOf("ssh://gpu3", Host{}, errors.New("gpu3: no answer within 30s")),
 	})
 	var out bytes.Buffer
 	must(t, r.writeText(&out))
@@ -97,10 +98,14 @@ func TestDocumented(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	report := HostReport{Address: "ssh://gpu1", Hostname: "gpu1", System: "Ubuntu 24.04.1 LTS", Ready: map[string]bool{"swarm": false}, Checks: []Finding{
-		{Check: "docker", Result: Problem, Found: "has no Docker Engine", Fix: "a && b", Engines: []string{"swarm"}},
-		{Check: "nfs", Result: NotApplicable, Found: "mounts no NFS"},
-	}}
+	report := HostReport{Address: "ssh://gpu1", Hostname: "gpu1", System: "Ubuntu 24.04.1 LTS",
+		Ready: map[string]bool{"swarm": false}, Checks: []Finding{
+			{
+				Check: "docker", Result: Problem, Found: "has no Docker Engine", Fix: "a && b",
+				Engines: []string{"swarm"},
+			},
+			{Check: "nfs", Result: NotApplicable, Found: "mounts no NFS"},
+		}}
 	var out bytes.Buffer
 	must(t, sum([]string{"swarm"}, []HostReport{report, {Address: "ssh://gpu2", Error: "no answer"}}).writeJSON(&out))
 	const want = `{
@@ -152,13 +157,16 @@ func TestReportIsPrintable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := func(what string) string { return acctest.Hostile().Draw(t, what) }
 		h := good()
-		h.Hostname, h.OS.Name, h.User, h.Kernel = hostile("host name"), hostile("system"), hostile("user"), hostile("kernel")
+		h.Hostname, h.OS.Name, h.User, h.Kernel = hostile("host name"), hostile("system"), hostile("user"),
+			hostile("kernel")
 		h.Details.Models, h.Details.Docker.Swarm = []string{hostile("model")}, hostile("state")
 		h.Details.Docker.Access, h.Root, h.Refusal = false, false, hostile("refusal")
 		h.Lacks = h.Judge(nil)
-		r := sum(Engines, []HostReport{reportOf(hostile("address"), h, nil), reportOf("gpu2", Host{}, errors.New(hostile("error")))})
+		r := sum(Engines,
+			[]HostReport{reportOf(hostile("address"), h, nil), reportOf("gpu2", Host{}, errors.New(hostile("error")))})
 		for _, write := range []func(*bytes.Buffer) error{
-			func(out *bytes.Buffer) error { return r.writeText(out) }, func(out *bytes.Buffer) error { return r.writeJSON(out) },
+			func(out *bytes.Buffer) error { return r.writeText(out) },
+			func(out *bytes.Buffer) error { return r.writeJSON(out) },
 		} {
 			var out bytes.Buffer
 			if err := write(&out); err != nil || printable.Text(out.String()) != out.String() {

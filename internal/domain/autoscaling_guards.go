@@ -74,7 +74,8 @@ func (s GuardSource) questions(query, endpoint string) []GuardQuestion {
 		if what == "" {
 			what = "the answer"
 		}
-		asked = append(asked, GuardQuestion{endpoint, ScalingSource{Queue: &QueueSource{HTTP: s.HTTP}}, what + " of " + s.HTTP.URL})
+		asked = append(asked,
+			GuardQuestion{endpoint, ScalingSource{Queue: &QueueSource{HTTP: s.HTTP}}, what + " of " + s.HTTP.URL})
 	}
 	return asked
 }

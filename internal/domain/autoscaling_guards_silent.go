@@ -22,7 +22,8 @@ func (g SilentGuard) String() string {
 	if !known {
 		check = "its query, or its URL and path"
 	}
-	return fmt.Sprintf("queried since %s, it has never had a value, so no members are removed: %s. Check %s", g.Since.Format(time.RFC3339), g.Why, check)
+	return fmt.Sprintf("queried since %s, it has never had a value, so no members are removed: %s. Check %s",
+		g.Since.Format(time.RFC3339), g.Why, check)
 }
 
 // SilentGuardsDocument is what is stored with the cluster about guards of a policy that have never had a value. The
@@ -56,7 +57,9 @@ func (d *SilentGuardsDocument) Warnings(policy AutoscalingPolicy) (warnings Prob
 				at = at.At(name)
 			}
 			warnings = append(warnings, Problem{
-				Path: at, Warning: true, Summary: fmt.Sprintf("Guard of autoscaling policy %q has never had a value", policy.Key()), Detail: g.String(),
+				Path: at, Warning: true,
+				Summary: fmt.Sprintf("Guard of autoscaling policy %q has never had a value", policy.Key()),
+				Detail:  g.String(),
 			})
 		}
 	}

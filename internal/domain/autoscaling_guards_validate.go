@@ -24,14 +24,18 @@ func (g ScalingGuards) validate(ps *Problems, at Path) {
 func (g BusyGuard) validate(ps *Problems, at Path) {
 	asks := g.Prometheus != nil || g.HTTP != nil
 	if !asks && g.CPUPercent == nil && g.GPUPercent == nil {
-		ps.Add(at, "No busy signal", "the guard needs at least one of prometheus, http, cpu_percent and gpu_percent to tell whether members are busy")
+		ps.Add(at, "No busy signal",
+			"the guard needs at least one of prometheus, http, cpu_percent and gpu_percent to tell whether "+
+				"members are busy")
 	}
 	g.GuardSource.validate(ps, at)
 	switch {
 	case g.Pauses != "" && g.Pauses != PauseIn && g.Pauses != PauseAll:
-		ps.Add(at.At("pauses"), "Unknown pause", "unknown value %q; use one of %q", g.Pauses, []ScalingPause{PauseIn, PauseAll})
+		ps.Add(at.At("pauses"), "Unknown pause", "unknown value %q; use one of %q", g.Pauses,
+			[]ScalingPause{PauseIn, PauseAll})
 	case g.Pauses == PauseAll && !asks:
-		ps.Add(at.At("pauses"), "Pause has no effect", "pauses = %q needs a signal for all members, prometheus or http: cpu_percent and gpu_percent are only checked for members about to be removed", PauseAll)
+		ps.Add(at.At("pauses"), "Pause has no effect", "pauses = %q needs a signal for all members, prometheus or "+
+			"http: cpu_percent and gpu_percent are only checked for members about to be removed", PauseAll)
 		ps.DecidedBy([]Path{at.At("pauses"), at.At("prometheus"), at.At("http")})
 	}
 	if g.CPUPercent != nil {

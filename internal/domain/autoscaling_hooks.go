@@ -73,7 +73,8 @@ func (c HookCall) AtWork() bool { return !c.Called.IsZero() }
 
 // String describes the state of the hook.
 func (c HookCall) String() string {
-	text := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment, map[bool]string{true: "running for", false: "yet to be called for"}[c.AtWork()], c.ID, c.From, c.To)
+	text := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment,
+		map[bool]string{true: "running for", false: "yet to be called for"}[c.AtWork()], c.ID, c.From, c.To)
 	if c.Progress != "" {
 		text += ": " + c.Progress
 	}
@@ -82,7 +83,8 @@ func (c HookCall) String() string {
 
 // Same reports whether two calls are for the same change, whenever it was decided.
 func (c HookCall) Same(other HookCall) bool {
-	return c.Moment == other.Moment && c.From == other.From && c.To == other.To && slices.Equal(c.Members, other.Members) && slices.Equal(c.Remove, other.Remove)
+	return c.Moment == other.Moment && c.From == other.From && c.To == other.To &&
+		slices.Equal(c.Members, other.Members) && slices.Equal(c.Remove, other.Remove)
 }
 
 // HookCallsDocument is what is stored with the cluster about the hooks of a policy that are at work. The controller

@@ -12,10 +12,16 @@ import (
 func TestFormerDrain(t *testing.T) {
 	hook := &ScalingHook{URL: "http://broker/drain", Timeout: new(Duration(time.Minute))}
 	for stored, want := range map[string]ScalingHooks{
-		`{"spec": {"guards": {"drain": {"url": "http://broker/drain", "timeout": "1m"}}}}`:                                                                               {BeforeRemoval: hook},
-		`{"spec": {"guards": {"remove": "highest_index"}}}`:                                                                                                              {},
-		`{"spec": {"hooks": {"before_removal": {"url": "http://broker/drain", "timeout": "1m"}}}}`:                                                                       {BeforeRemoval: hook},
-		`{"spec": {"hooks": {"after_addition": {"url": "http://broker/drain", "timeout": "1m"}}, "guards": {"drain": {"url": "http://broker/drain", "timeout": "1m"}}}}`: {BeforeRemoval: hook, AfterAddition: hook},
+		`{"spec": {"guards": {"drain": {"url": "http://broker/drain", "timeout": "1m"}}}}`: {
+			BeforeRemoval: hook,
+		},
+		`{"spec": {"guards": {"remove": "highest_index"}}}`: {},
+		`{"spec": {"hooks": {"before_removal": {"url": "http://broker/drain", "timeout": "1m"}}}}`: {
+			BeforeRemoval: hook,
+		},
+		`{"spec": {"hooks": {"after_addition": {"url": "http://broker/drain", "timeout": "1m"}}, "guards": {"drain": {"url": "http://broker/drain", "timeout": "1m"}}}}`: {
+			BeforeRemoval: hook, AfterAddition: hook,
+		},
 	} {
 		var read, again AutoscalingPolicyDocument
 		if err := json.Unmarshal([]byte(stored), &read); err != nil {
@@ -40,7 +46,9 @@ func TestFormerDrain(t *testing.T) {
 
 // TestSameChange checks that a change stays the same whenever it was decided, and however far it has progressed.
 func TestSameChange(t *testing.T) {
-	call := HookCall{ID: "a", Moment: BeforeRemoval, From: 4, To: 2, Members: []string{"w-3", "w-2"}, Remove: []string{"w-3", "w-2"}}
+	call := HookCall{
+		ID: "a", Moment: BeforeRemoval, From: 4, To: 2, Members: []string{"w-3", "w-2"}, Remove: []string{"w-3", "w-2"},
+	}
 	for name, test := range map[string]struct {
 		change func(c *HookCall)
 		same   bool

@@ -45,7 +45,9 @@ func (a LearnedAlgorithm) LagCarried() float64 {
 
 func (a LearnedAlgorithm) validate(ps *Problems, at Path) {
 	if a.Model.Digest == "" {
-		ps.Add(at.At("model"), "No model", `the algorithm needs a model written by "terraform-provider-trainyard autoscale train": model = file("dqn.json")`)
+		ps.Add(at.At("model"), "No model",
+			`the algorithm needs a model written by "terraform-provider-trainyard autoscale train": `+
+				`model = file("dqn.json")`)
 	}
 	validatePer(ps, at, a.Per)
 	validateCapacity(ps, at, a.Capacity, a.Per)
@@ -69,12 +71,15 @@ func (p AutoscalingPolicy) validateObserves(ps *Problems, name string) {
 		metric, found := p.Metrics[other]
 		switch {
 		case other == name:
-			ps.Add(at.At(Key(feature)), "Own metric", "%q is the metric with this algorithm, and already the load; use another metric of the policy", other)
+			ps.Add(at.At(Key(feature)), "Own metric",
+				"%q is the metric with this algorithm, and already the load; use another metric of the policy", other)
 		case !found:
-			ps.Add(at.At(Key(feature)), "Unknown metric", "the policy has no metric %q; it has %q", other, slices.Sorted(maps.Keys(p.Metrics)))
+			ps.Add(at.At(Key(feature)), "Unknown metric", "the policy has no metric %q; it has %q", other,
+				slices.Sorted(maps.Keys(p.Metrics)))
 			ps.DecidedBy([]Path{at, {"metrics"}})
 		case !metric.Algorithm.Measures():
-			ps.Add(at.At(Key(feature)), "Metric without a value", "metric %q has no source, so there is nothing to observe; use one that has a source", other)
+			ps.Add(at.At(Key(feature)), "Metric without a value",
+				"metric %q has no source, so there is nothing to observe; use one that has a source", other)
 			ps.DecidedBy([]Path{at, {"metrics"}})
 		}
 	}

@@ -66,7 +66,8 @@ const (
 
 // AgentMeasures lists the valid values.
 var AgentMeasures = []AgentMeasure{
-	AgentCPUs, AgentCPUPercent, AgentMemoryMiB, AgentMemoryPercent, AgentGPUPercent, AgentGPUMemoryMiB, AgentGPUMemoryPercent,
+	AgentCPUs, AgentCPUPercent, AgentMemoryMiB, AgentMemoryPercent, AgentGPUPercent, AgentGPUMemoryMiB,
+	AgentGPUMemoryPercent,
 }
 
 // AgentOf says whose value is used.

@@ -44,7 +44,8 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 		name  string
 		given bool
 	}{
-		{"agent", m.Source.Agent != nil}, {"prometheus", m.Source.Prometheus != nil}, {"queue", m.Source.Queue != nil}, {"progress", m.Source.Progress != nil},
+		{"agent", m.Source.Agent != nil}, {"prometheus", m.Source.Prometheus != nil}, {"queue", m.Source.Queue != nil},
+		{"progress", m.Source.Progress != nil},
 	} {
 		all = append(all, source.name)
 		if source.given {
@@ -58,9 +59,13 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 	case without != "":
 	case len(names) == 0:
 		ps.Add(at, "No source", "a metric needs a source, one of %q", all)
-		ps.DecidedBy([]Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external"), metric.At("algorithm", "idle_room")})
+		ps.DecidedBy([]Path{
+			at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external"),
+			metric.At("algorithm", "idle_room"),
+		})
 	case len(names) > 1:
-		ps.Add(at, "Several sources", "a metric has only one source, got %q; define a metric for each, of which the largest count is used", names)
+		ps.Add(at, "Several sources",
+			"a metric has only one source, got %q; define a metric for each, of which the largest count is used", names)
 	}
 	if m.Source.Agent != nil {
 		m.Source.Agent.validate(ps, at.At("agent"))
@@ -106,13 +111,16 @@ func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 	}
 	switch a := m.Algorithm; {
 	case a.MarginalGain != nil && !total:
-		ps.Add(at, "Not a total", "algorithm marginal_gain needs to know what one more member adds to the total, which a mean of the members does not show; set of = %q", AgentTotal)
+		ps.Add(at, "Not a total", "algorithm marginal_gain needs to know what one more member adds to the total, "+
+			"which a mean of the members does not show; set of = %q", AgentTotal)
 	case per == TargetTotal && !total:
-		ps.Add(at, "Not a total", "with per = %q, a target, a risk or a learned model divides a total by the members, but the value is already a mean of the members; set of = %q, or per = %q",
+		ps.Add(at, "Not a total", "with per = %q, a target, a risk or a learned model divides a total by the "+
+			"members, but the value is already a mean of the members; set of = %q, or per = %q",
 			TargetTotal, AgentTotal, TargetMean)
 		ps.DecidedBy(inputs)
 	case per == TargetMean && total:
-		ps.Add(at, "Not a mean", "with per = %q, a target, a risk or a learned model expects a mean of the members, but of = %q is their sum; set of = %q, or per = %q",
+		ps.Add(at, "Not a mean", "with per = %q, a target, a risk or a learned model expects a mean of the members, "+
+			"but of = %q is their sum; set of = %q, or per = %q",
 			TargetMean, AgentTotal, AgentMember, TargetTotal)
 		ps.DecidedBy(inputs)
 	}
@@ -127,17 +135,22 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 	checkDuration(ps, at.At("window"), "Invalid window", m.Window, MinMetricWindow, longest)
 	switch {
 	case m.Aggregation != "" && !slices.Contains(Aggregations, m.Aggregation):
-		ps.Add(at.At("aggregation"), "Unknown aggregation", "unknown aggregation %q; use one of %q", m.Aggregation, Aggregations)
+		ps.Add(at.At("aggregation"), "Unknown aggregation", "unknown aggregation %q; use one of %q", m.Aggregation,
+			Aggregations)
 	case m.Aggregation != AggregateMax && m.Aggregation != AggregateP95 && m.Aggregation != AggregateLast:
 	case m.Source.Progress != nil:
-		ps.Add(at.At("aggregation"), "Aggregation has no effect", "aggregation is %q, but progress is always the mean rate over its window; leave it out", m.Aggregation)
+		ps.Add(at.At("aggregation"), "Aggregation has no effect",
+			"aggregation is %q, but progress is always the mean rate over its window; leave it out", m.Aggregation)
 	case m.Window == nil && m.Source.Agent == nil && m.Aggregation != AggregateLast:
-		ps.Add(at.At("aggregation"), "Aggregation has no effect", "aggregation is %q, but without a window there is only one value; set window, or leave it out", m.Aggregation)
+		ps.Add(at.At("aggregation"), "Aggregation has no effect",
+			"aggregation is %q, but without a window there is only one value; set window, or leave it out",
+			m.Aggregation)
 		ps.DecidedBy([]Path{at.At("aggregation"), at.At("window"), at.At("source", "agent")})
 	}
 	m.validateReadyAfter(ps, at.At("ready_after"))
 	if without := m.withoutSource(); without != "" && (m.Window != nil || m.Aggregation != "") {
-		ps.Add(at.At("window"), "Window has no effect", "%s, and aggregates nothing; leave window and aggregation out", without)
+		ps.Add(at.At("window"), "Window has no effect", "%s, and aggregates nothing; leave window and aggregation out",
+			without)
 	}
 }
 
@@ -145,7 +158,9 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 func (m ScalingMetric) validateReadyAfter(ps *Problems, at Path) {
 	checkDuration(ps, at, "Invalid time", m.ReadyAfter, 0, MaxReadyAfter)
 	if s := m.Source.Agent; m.ReadyAfter != nil && (s == nil || !s.OfProcessors() || s.Of == AgentTotal) {
-		ps.Add(at, "Time has no effect", "ready_after is %s, but it only applies to the measures %q and %q of single members; leave it out",
+		ps.Add(at, "Time has no effect",
+			"ready_after is %s, but it only applies to the measures %q and %q of single members; leave it out",
+
 			*m.ReadyAfter, AgentCPUs, AgentCPUPercent)
 		ps.DecidedBy([]Path{at, at[:len(at)-1].At("source")})
 	}
@@ -163,10 +178,12 @@ func (s AgentSource) validate(ps *Problems, at Path) {
 func (s PrometheusSource) validate(ps *Problems, at Path) {
 	const example = "http://prometheus:9090"
 	if u := checkURL(ps, at.At("url"), s.URL, example); u != nil && u.RawQuery != "" {
-		ps.Add(at.At("url"), "Invalid URL", "%s must have only a scheme, host, port and path, such as %q", shown(s.URL), example)
+		ps.Add(at.At("url"), "Invalid URL", "%s must have only a scheme, host, port and path, such as %q", shown(s.URL),
+			example)
 	}
 	if strings.TrimSpace(s.Query) == "" {
-		ps.Add(at.At("query"), "No query", "must be a PromQL query that returns one value, such as \"sum(rate(requests_total[1m]))\", got %q", s.Query)
+		ps.Add(at.At("query"), "No query",
+			"must be a PromQL query that returns one value, such as \"sum(rate(requests_total[1m]))\", got %q", s.Query)
 	}
 }
 
@@ -181,7 +198,8 @@ func (s QueueSource) validate(ps *Problems, at Path) {
 		}
 	}
 	if len(names) != 1 {
-		ps.Add(at, "Invalid queue", "exactly one of %q is required, got %q", []string{"http", "redis", "command"}, names)
+		ps.Add(at, "Invalid queue", "exactly one of %q is required, got %q", []string{"http", "redis", "command"},
+			names)
 	}
 	if s.HTTP != nil {
 		checkURL(ps, at.At("http", "url"), s.HTTP.URL, "http://broker:8080/api/queues/jobs")
@@ -196,8 +214,11 @@ func (s QueueSource) validate(ps *Problems, at Path) {
 
 func (q RedisQueue) validate(ps *Problems, at Path) {
 	host, port, err := net.SplitHostPort(q.Address)
-	if number, numberErr := strconv.Atoi(port); err != nil || numberErr != nil || number < 1 || number > 65535 || host == "" || strings.ContainsAny(host, "@/ ") {
-		ps.Add(at.At("address"), "Invalid address", "%s is not <host>:<port>, such as \"redis:6379\"; a Redis that requires a password is not supported", shown(q.Address))
+	if number, numberErr := strconv.Atoi(port); err != nil || numberErr != nil || number < 1 || number > 65535 ||
+		host == "" || strings.ContainsAny(host, "@/ ") {
+		ps.Add(at.At("address"), "Invalid address",
+			"%s is not <host>:<port>, such as \"redis:6379\"; a Redis that requires a password is not supported",
+			shown(q.Address))
 	}
 	if q.Key == "" {
 		ps.Add(at.At("key"), "No key", "must be the name of a list, such as \"jobs\", got \"\"")
@@ -213,7 +234,8 @@ func (s ProgressSource) validate(ps *Problems, at Path) {
 		if err != nil {
 			reason = err.Error()
 		}
-		ps.Add(at.At("pattern"), "Invalid pattern", "%q is not a valid pattern for lines with progress: %s; use a regular expression in Go's syntax, such as `step (?P<%s>[0-9]+)`",
+		ps.Add(at.At("pattern"), "Invalid pattern", "%q is not a valid pattern for lines with progress: %s; use a "+
+			"regular expression in Go's syntax, such as `step (?P<%s>[0-9]+)`",
 			s.Pattern, reason, StepGroup)
 	}
 	if s.Role != "" {
@@ -245,16 +267,19 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 	u, err := url.Parse(text)
 	if err == nil && u.User != nil {
-		ps.Add(at, "Credentials in a URL", "the URL must not contain a user or password, as it is stored in the state and with the cluster; leave them out: authentication is not supported here")
+		ps.Add(at, "Credentials in a URL", "the URL must not contain a user or password, as it is stored in the "+
+			"state and with the cluster; leave them out: authentication is not supported here")
 		return nil
 	}
 	if err == nil {
 		port, portErr := strconv.Atoi(u.Port())
-		if (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Fragment == "" && (u.Port() == "" || portErr == nil && port >= 1 && port <= 65535) {
+		if (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Fragment == "" &&
+			(u.Port() == "" || portErr == nil && port >= 1 && port <= 65535) {
 			return u
 		}
 	}
-	ps.Add(at, "Invalid URL", "%s is not a valid URL; use http:// or https:// with a host, such as %q", shown(text), example)
+	ps.Add(at, "Invalid URL", "%s is not a valid URL; use http:// or https:// with a host, such as %q", shown(text),
+		example)
 	return nil
 }
 

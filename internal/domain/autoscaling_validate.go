@@ -66,17 +66,23 @@ func (p AutoscalingPolicy) validateFollowed(ps *Problems) {
 	case len(followed) > 0 || len(p.Schedules) > 0 || p.Vertical != nil:
 		return
 	case len(p.Metrics) == 0:
-		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has no metrics, schedules or vertical, so it would never change anything; add at least one of them")
+		ps.Add(Path{"metrics"}, "Nothing to follow",
+			"the policy has no metrics, schedules or vertical, so it would never change anything; add at least "+
+				"one of them")
 	default:
-		ps.Add(Path{"metrics"}, "Nothing to follow", "%q have no algorithm: they are only observed, so the policy would never change the count; "+
-			"give one of them an algorithm, add a metric whose algorithm is external, which receives their values, or add a schedule", slices.Sorted(maps.Keys(p.Metrics)))
+		ps.Add(Path{"metrics"}, "Nothing to follow",
+			"%q have no algorithm: they are only observed, so the policy would never change the count; "+
+				"give one of them an algorithm, add a metric whose algorithm is external, which receives their "+
+				"values, or add a schedule",
+			slices.Sorted(maps.Keys(p.Metrics)))
 	}
 	ps.DecidedBy([]Path{{"metrics"}, {"schedules"}, {"vertical"}})
 }
 
 // followed returns the names of the metrics that ask for a count, sorted.
 func (p AutoscalingPolicy) followed() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Metrics)), func(name string) bool { return p.Metrics[name].Observed() })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Metrics)),
+		func(name string) bool { return p.Metrics[name].Observed() })
 }
 
 func (p AutoscalingPolicy) validateCounts(ps *Problems) {
@@ -84,7 +90,8 @@ func (p AutoscalingPolicy) validateCounts(ps *Problems) {
 		ps.Add(Path{"min"}, "Invalid number of members", "must be between 0 and %d, got %d", MaxReplicas, p.Min)
 	}
 	if least := max(p.Min, 0); p.Max < least || p.Max > MaxReplicas {
-		ps.Add(Path{"max"}, "Invalid number of members", "must be between %d (min) and %d, got %d", least, MaxReplicas, p.Max)
+		ps.Add(Path{"max"}, "Invalid number of members", "must be between %d (min) and %d, got %d", least, MaxReplicas,
+			p.Max)
 		return
 	}
 	if p.Initial != nil && (*p.Initial < p.Min || *p.Initial > p.Max) {
@@ -106,7 +113,8 @@ func (p AutoscalingPolicy) validateSchedule(ps *Problems, at Path, s ScalingSche
 		}
 	}
 	if s.Start != "" && s.Start == s.End {
-		ps.Add(at.At("end"), "Schedule never ends", "start and end are both %q, so the schedule would never end; use a different end", s.End)
+		ps.Add(at.At("end"), "Schedule never ends",
+			"start and end are both %q, so the schedule would never end; use a different end", s.End)
 	}
 	if s.Count < p.Min || s.Count > p.Max {
 		ps.Add(at.At("count"), "Invalid number of members", "must be between %s, got %d", p.bounds(), s.Count)
@@ -130,8 +138,12 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 			return
 		}
 	}
-	ps.Add(Path{"min"}, "Cannot scale up from 0", "min is 0, and once there are no members, %q would never ask for any, as they depend on existing members; "+
-		"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target, risk or learned with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
+	ps.Add(Path{"min"}, "Cannot scale up from 0",
+		"min is 0, and once there are no members, %q would never ask for any, as they depend on existing members; "+
+			"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target, risk or "+
+			"learned with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set "+
+			"on_missing = %q",
+
 		followed, TargetTotal, MissingMax)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
@@ -169,10 +181,13 @@ func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	}
 	switch asValue := m.MissingRule() == MissingAsValue; {
 	case asValue && m.MissingValue == nil:
-		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs a value: set missing_value to 0 or more", MissingAsValue)
+		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs a value: set missing_value to 0 or more",
+			MissingAsValue)
 		ps.DecidedBy([]Path{at.At("missing_value"), at.At("on_missing")})
 	case !asValue && m.MissingValue != nil:
-		ps.Add(at.At("missing_value"), "Value not used", "missing_value is %s, but on_missing = %q does not use it; leave it out, or set on_missing = %q",
+		ps.Add(at.At("missing_value"), "Value not used",
+			"missing_value is %s, but on_missing = %q does not use it; leave it out, or set on_missing = %q",
+
 			number(*m.MissingValue), m.MissingRule(), MissingAsValue)
 		ps.DecidedBy([]Path{at.At("missing_value"), at.At("on_missing")})
 	case asValue:
@@ -191,7 +206,9 @@ func (m ScalingMetric) validateObserved(ps *Problems, at Path) {
 		given bool
 	}{{"on_missing", m.OnMissing != ""}, {"missing_value", m.MissingValue != nil}, {"forecast", m.Forecast != nil}} {
 		if rule.given {
-			ps.Add(at.At(rule.name), "Rule not used", "a metric without an algorithm is only observed; leave %s out, or give the metric an algorithm", rule.name)
+			ps.Add(at.At(rule.name), "Rule not used",
+				"a metric without an algorithm is only observed; leave %s out, or give the metric an algorithm",
+				rule.name)
 			ps.DecidedBy([]Path{at.At(rule.name), at.At("algorithm")})
 		}
 	}
@@ -201,24 +218,34 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 	f := *m.Forecast
 	switch {
 	case m.Algorithm.MarginalGain != nil || m.Algorithm.Ratio != nil:
-		ps.Add(at, "Forecast not supported", "algorithms marginal_gain and ratio follow measured progress and the number of other members, which can't be forecast; leave it out")
+		ps.Add(at, "Forecast not supported", "algorithms marginal_gain and ratio follow measured progress and the "+
+			"number of other members, which can't be forecast; leave it out")
 	case m.Algorithm.IdleRoom != nil:
-		ps.Add(at, "Forecast not supported", "algorithm idle_room uses the room available now, which can't be forecast; leave it out")
+		ps.Add(at, "Forecast not supported",
+			"algorithm idle_room uses the room available now, which can't be forecast; leave it out")
 	case m.Algorithm.External != nil:
-		ps.Add(at, "Forecast not supported", "algorithm external receives the measured values, and may forecast by itself; leave it out")
+		ps.Add(at, "Forecast not supported",
+			"algorithm external receives the measured values, and may forecast by itself; leave it out")
 	case m.Algorithm.Risk != nil:
-		ps.Add(at, "Forecast not supported", "algorithm risk already looks ahead for as long as members take to start; leave it out")
+		ps.Add(at, "Forecast not supported",
+			"algorithm risk already looks ahead for as long as members take to start; leave it out")
 	case m.Algorithm.Learned != nil:
-		ps.Add(at, "Forecast not supported", "algorithm learned already looks ahead by the change of the load; leave it out")
+		ps.Add(at, "Forecast not supported",
+			"algorithm learned already looks ahead by the change of the load; leave it out")
 	}
 	switch {
 	case f.Lead < 0:
-		ps.Add(at.At("lead"), "Invalid lead", "must not be negative, got %s; set the time that a member takes to start, or 0s to learn it from the members", f.Lead)
+		ps.Add(at.At("lead"), "Invalid lead",
+			"must not be negative, got %s; set the time that a member takes to start, or 0s to learn it from "+
+				"the members",
+			f.Lead)
 	case f.Season == nil:
 	case *f.Season <= 0:
 		ps.Add(at.At("season"), "Invalid season", "must be positive, such as 24h for a day, got %s", *f.Season)
 	case *f.Season/MinSeasonLeads < f.Lead:
-		ps.Add(at.At("season"), "Invalid season", "%s is too short for a lead of %s; it must be at least %d times the lead, such as 24h for a day", *f.Season, f.Lead, MinSeasonLeads)
+		ps.Add(at.At("season"), "Invalid season",
+			"%s is too short for a lead of %s; it must be at least %d times the lead, such as 24h for a day", *f.Season,
+			f.Lead, MinSeasonLeads)
 	}
 }
 
@@ -230,7 +257,8 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		given bool
 	}{
 		{"target", a.Target != nil}, {"heat", a.Heat != nil}, {"threshold", a.Threshold != nil},
-		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil}, {"external", a.External != nil}, {"risk", a.Risk != nil},
+		{"queue", a.Queue != nil}, {"marginal_gain", a.MarginalGain != nil}, {"ratio", a.Ratio != nil},
+		{"external", a.External != nil}, {"risk", a.Risk != nil},
 		{"idle_room", a.IdleRoom != nil}, {"learned", a.Learned != nil},
 	} {
 		if algorithm.given {
@@ -238,7 +266,9 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		}
 	}
 	if len(names) > 1 {
-		ps.Add(at, "Several algorithms", "a metric has only one algorithm, got %q; define a metric for each, of which the largest count is used", names)
+		ps.Add(at, "Several algorithms",
+			"a metric has only one algorithm, got %q; define a metric for each, of which the largest count is used",
+			names)
 	}
 	if a.Target != nil {
 		a.Target.validate(ps, at.At("target"))
@@ -269,7 +299,8 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		a.Learned.validate(ps, at.At("learned"))
 	}
 	if a.IdleRoom != nil && (a.IdleRoom.KeepFree < 0 || a.IdleRoom.KeepFree > MaxReplicas) {
-		ps.Add(at.At("idle_room", "keep_free"), "Invalid number of members", "must be between 0 and %d, got %d", MaxReplicas, a.IdleRoom.KeepFree)
+		ps.Add(at.At("idle_room", "keep_free"), "Invalid number of members", "must be between 0 and %d, got %d",
+			MaxReplicas, a.IdleRoom.KeepFree)
 	}
 }
 
@@ -282,7 +313,9 @@ func (a HeatAlgorithm) validate(ps *Problems, at Path) {
 	checkThresholds(ps, at, &a.Lower, &a.Upper)
 	checkPositive(ps, at.At("target"), "Invalid target", a.Target)
 	if a.Lower < a.Upper && a.Target > 0 && (a.Target < a.Lower || a.Target > a.Upper) {
-		ps.Add(at.At("target"), "Target beyond a threshold", "must be between %s (lower) and %s (upper), got %s: a count for that target would be changed again at once",
+		ps.Add(at.At("target"), "Target beyond a threshold",
+			"must be between %s (lower) and %s (upper), got %s: a count for that target would be changed again at once",
+
 			number(a.Lower), number(a.Upper), number(a.Target))
 	}
 	if a.Recurrence < 0 {
@@ -313,8 +346,10 @@ func (a ThresholdAlgorithm) validate(ps *Problems, at Path) {
 		}
 		checkNumber(ps, at.At(step.name+"_percent"), "Invalid step", step.percent, step.most)
 		if step.threshold == nil && (step.count != 0 || step.percent != 0) {
-			ps.Add(at.At(step.name), "Step not used", "%s is set (%d, or %s %%), but has no effect without %s; set that, or leave the step out",
-				step.name, step.count, number(step.percent), step.needs)
+			ps.Add(at.At(step.name), "Step not used",
+				"%s is set (%d, or %s %%), but has no effect without %s; set that, or leave the step out",
+				step.name,
+				step.count, number(step.percent), step.needs)
 			ps.DecidedBy([]Path{at.At(step.name), at.At(step.name + "_percent"), at.At(step.needs)})
 		}
 	}
@@ -335,7 +370,8 @@ func (a MarginalGainAlgorithm) validate(ps *Problems, at Path) {
 func (a RatioAlgorithm) validate(ps *Problems, at Path, role string) {
 	CheckName(ps, at.At("role"), "role", a.Role)
 	if a.Role != "" && a.Role == role {
-		ps.Add(at.At("role"), "Own role", "%q is the role that the policy scales; use another role of its group", a.Role)
+		ps.Add(at.At("role"), "Own role", "%q is the role that the policy scales; use another role of its group",
+			a.Role)
 	}
 	checkPositive(ps, at.At("per"), "Invalid ratio", a.Per)
 }
@@ -348,7 +384,8 @@ const (
 
 func (a RiskAlgorithm) validate(ps *Problems, at Path) {
 	if !(a.Percent >= MinRiskPercent && a.Percent <= MaxRiskPercent) {
-		ps.Add(at.At("percent"), "Invalid risk", "must be between %g and %d percent of the time, such as 1, got %s", MinRiskPercent, MaxRiskPercent, number(a.Percent))
+		ps.Add(at.At("percent"), "Invalid risk", "must be between %g and %d percent of the time, such as 1, got %s",
+			MinRiskPercent, MaxRiskPercent, number(a.Percent))
 	}
 	validatePer(ps, at, a.Per)
 	validateCapacity(ps, at, a.Capacity, a.Per)
@@ -360,7 +397,9 @@ func validateCapacity(ps *Problems, at Path, capacity float64, per TargetPer) {
 	case capacity != 0:
 		checkPositive(ps, at.At("capacity"), "Invalid capacity", capacity)
 	case per == TargetTotal:
-		ps.Add(at.At("capacity"), "Missing capacity", "per = %q requires capacity, how much of the metric one member can carry; set it to a number above 0", TargetTotal)
+		ps.Add(at.At("capacity"), "Missing capacity",
+			"per = %q requires capacity, how much of the metric one member can carry; set it to a number above 0",
+			TargetTotal)
 		ps.DecidedBy([]Path{at.At("capacity"), at.At("per")})
 	}
 }
@@ -375,7 +414,8 @@ func validatePer(ps *Problems, at Path, per TargetPer) {
 func (b ScalingBehaviour) validate(ps *Problems, at Path) {
 	checkDuration(ps, at.At("stabilisation_window"), "Invalid time", b.Stabilisation, 0, MaxStabilisation)
 	if t := b.Tolerance; t != nil && !(*t >= 0 && *t < 1) {
-		ps.Add(at.At("tolerance"), "Invalid tolerance", "must be at least 0 and below 1, such as 0.1 for 10 %%, got %s", number(*t))
+		ps.Add(at.At("tolerance"), "Invalid tolerance", "must be at least 0 and below 1, such as 0.1 for 10 %%, got %s",
+			number(*t))
 	}
 	for i, r := range b.Rates {
 		r.validate(ps, at.At("rates", i))
@@ -385,16 +425,19 @@ func (b ScalingBehaviour) validate(ps *Problems, at Path) {
 	}
 	checkDuration(ps, at.At("cooldown"), "Invalid time", b.Cooldown, 0, math.MaxInt64)
 	if b.MaxStep < 0 || b.MaxStep > MaxReplicas {
-		ps.Add(at.At("max_step"), "Invalid step", "must be between 1 and %d, or 0 for no limit, got %d", MaxReplicas, b.MaxStep)
+		ps.Add(at.At("max_step"), "Invalid step", "must be between 1 and %d, or 0 for no limit, got %d", MaxReplicas,
+			b.MaxStep)
 	}
 }
 
 func (r ScalingRate) validate(ps *Problems, at Path) {
 	switch {
 	case r.Count == 0 && r.Percent == 0:
-		ps.Add(at, "Empty rate", "a rate needs a count or a percent above 0; to allow no changes, set select = %q", SelectDisabled)
+		ps.Add(at, "Empty rate", "a rate needs a count or a percent above 0; to allow no changes, set select = %q",
+			SelectDisabled)
 	case r.Count != 0 && r.Percent != 0:
-		ps.Add(at, "Conflicting count and percent", "count (%d) and percent (%s) are mutually exclusive; define a rate for each", r.Count, number(r.Percent))
+		ps.Add(at, "Conflicting count and percent",
+			"count (%d) and percent (%s) are mutually exclusive; define a rate for each", r.Count, number(r.Percent))
 	case r.Count < 0:
 		ps.Add(at.At("count"), "Invalid rate", "must be 1 or more, got %d", r.Count)
 	case r.Count == 0:
@@ -420,7 +463,8 @@ func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
 		checkNumber(ps, at.At("upper"), "Invalid threshold", *upper, math.Inf(1))
 	}
 	if lower != nil && upper != nil && *lower >= *upper {
-		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower (%s) must be below upper (%s)", number(*lower), number(*upper))
+		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower (%s) must be below upper (%s)", number(*lower),
+			number(*upper))
 		ps.DecidedBy([]Path{at.At("lower"), at.At("upper")})
 	}
 }

@@ -84,13 +84,15 @@ func (v VerticalScaling) ApplyRule() VerticalApply { return cmp.Or(v.Apply, Appl
 
 func (v VerticalScaling) validate(ps *Problems, at Path) {
 	if v.CPUs == nil && v.MemoryMiB == nil {
-		ps.Add(at, "Nothing to scale", "set the bounds of cpus, memory_mib or both, such as cpus = { min = 0.5, max = 8 }")
+		ps.Add(at, "Nothing to scale",
+			"set the bounds of cpus, memory_mib or both, such as cpus = { min = 0.5, max = 8 }")
 		ps.DecidedBy([]Path{at.At("cpus"), at.At("memory_mib")})
 	}
 	v.CPUs.validate(ps, at.At("cpus"), minCPUs)
 	v.MemoryMiB.validate(ps, at.At("memory_mib"), minMemoryMiB)
 	if v.Percentile != nil && !(*v.Percentile > 0 && *v.Percentile <= 100) {
-		ps.Add(at.At("percentile"), "Invalid percentile", "must be above 0 and at most 100, got %s", number(*v.Percentile))
+		ps.Add(at.At("percentile"), "Invalid percentile", "must be above 0 and at most 100, got %s",
+			number(*v.Percentile))
 	}
 	if v.MarginPercent != nil {
 		checkNumber(ps, at.At("margin_percent"), "Invalid margin", *v.MarginPercent, MaxVerticalMargin)
@@ -106,9 +108,11 @@ func (b *AmountBounds) validate(ps *Problems, at Path, least float64) {
 	switch {
 	case b == nil:
 	case !(b.Min >= least && b.Min <= maxAmount):
-		ps.Add(at.At("min"), "Invalid amount", "must be between %s and %s, got %s", number(least), number(maxAmount), number(b.Min))
+		ps.Add(at.At("min"), "Invalid amount", "must be between %s and %s, got %s", number(least), number(maxAmount),
+			number(b.Min))
 	case !(b.Max >= b.Min && b.Max <= maxAmount):
-		ps.Add(at.At("max"), "Invalid amount", "must be between %s (min) and %s, got %s", number(b.Min), number(maxAmount), number(b.Max))
+		ps.Add(at.At("max"), "Invalid amount", "must be between %s (min) and %s, got %s", number(b.Min),
+			number(maxAmount), number(b.Max))
 		ps.DecidedBy([]Path{at.At("min"), at.At("max")})
 	}
 }

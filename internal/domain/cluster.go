@@ -125,19 +125,27 @@ func (c Cluster) Validate() Problems {
 		host, at := c.Hosts[name], Path{"hosts", Key(name)}
 		CheckHostName(&ps, at, name)
 		if host.Capacity.CPUs <= 0 {
-			ps.Add(at.At("capacity", "cpus"), "Invalid capacity", "host %q has %v CPUs; it must be above 0. Leave it out to use what the machine has", name, host.Capacity.CPUs)
+			ps.Add(at.At("capacity", "cpus"), "Invalid capacity",
+				"host %q has %v CPUs; it must be above 0. Leave it out to use what the machine has", name,
+				host.Capacity.CPUs)
 		}
 		if host.Capacity.MemoryMiB <= 0 {
-			ps.Add(at.At("capacity", "memory_mib"), "Invalid capacity", "host %q has %d MiB of memory; it must be above 0. Leave it out to use what the machine has", name, host.Capacity.MemoryMiB)
+			ps.Add(at.At("capacity", "memory_mib"), "Invalid capacity",
+				"host %q has %d MiB of memory; it must be above 0. Leave it out to use what the machine has", name,
+				host.Capacity.MemoryMiB)
 		}
 		if host.Role != "" && !slices.Contains(HostRoles, host.Role) {
-			ps.Add(at.At("role"), "Unknown role", "host %q has the unknown role %q; use one of %q", name, host.Role, HostRoles)
+			ps.Add(at.At("role"), "Unknown role", "host %q has the unknown role %q; use one of %q", name, host.Role,
+				HostRoles)
 		}
-		if host.Socket != "" && (!path.IsAbs(host.Socket) || path.Clean(host.Socket) != host.Socket || host.Socket == "/") {
-			ps.Add(at.At("socket"), "Invalid socket path", "%q is not the absolute path of a file; use one such as \"/run/user/1000/docker.sock\"", host.Socket)
+		if host.Socket != "" &&
+			(!path.IsAbs(host.Socket) || path.Clean(host.Socket) != host.Socket || host.Socket == "/") {
+			ps.Add(at.At("socket"), "Invalid socket path",
+				"%q is not the absolute path of a file; use one such as \"/run/user/1000/docker.sock\"", host.Socket)
 		}
 		if host.Availability != "" && !slices.Contains(HostAvailabilities, host.Availability) {
-			ps.Add(at.At("availability"), "Unknown availability", "host %q has the unknown availability %q; use one of %q", name, host.Availability, HostAvailabilities)
+			ps.Add(at.At("availability"), "Unknown availability",
+				"host %q has the unknown availability %q; use one of %q", name, host.Availability, HostAvailabilities)
 		}
 	}
 	c.Agent.validate(&ps)
@@ -147,7 +155,8 @@ func (c Cluster) Validate() Problems {
 		case err != nil:
 			ps.Add(at, "Invalid subnet", "%q is not a valid CIDR range, such as \"10.20.0.0/20\"", c.Network.Subnet)
 		case subnet != subnet.Masked():
-			ps.Add(at, "Invalid subnet", "%q is an address within a range; use the range itself, %q", c.Network.Subnet, subnet.Masked())
+			ps.Add(at, "Invalid subnet", "%q is an address within a range; use the range itself, %q", c.Network.Subnet,
+				subnet.Masked())
 		}
 	}
 	return ps

@@ -31,16 +31,23 @@ func TestClusterValidate(t *testing.T) {
 				"b": with(func(h *Host) { h.Capacity = Capacity{} }),
 				"a": good,
 			}},
-			[]string{"name", `hosts["b"].capacity.cpus`, `hosts["b"].capacity.memory_mib`, `hosts["c"].capacity.memory_mib`},
+			[]string{
+				"name", `hosts["b"].capacity.cpus`, `hosts["b"].capacity.memory_mib`, `hosts["c"].capacity.memory_mib`,
+			},
 		},
 		"host of a swarm": {
-			Cluster{Name: "lab", Hosts: map[string]Host{"a": with(func(h *Host) { h.Role, h.Availability = HostManager, HostDrained })}}, nil,
+			Cluster{
+				Name:  "lab",
+				Hosts: map[string]Host{"a": with(func(h *Host) { h.Role, h.Availability = HostManager, HostDrained })},
+			}, nil,
 		},
 		"unknown role": {
-			Cluster{Name: "lab", Hosts: map[string]Host{"a": with(func(h *Host) { h.Role = "leader" })}}, []string{`hosts["a"].role`},
+			Cluster{Name: "lab", Hosts: map[string]Host{"a": with(func(h *Host) { h.Role = "leader" })}},
+			[]string{`hosts["a"].role`},
 		},
 		"unknown availability": {
-			Cluster{Name: "lab", Hosts: map[string]Host{"a": with(func(h *Host) { h.Availability = "drained" })}}, []string{`hosts["a"].availability`},
+			Cluster{Name: "lab", Hosts: map[string]Host{"a": with(func(h *Host) { h.Availability = "drained" })}},
+			[]string{`hosts["a"].availability`},
 		},
 		"subnet": {
 			Cluster{Name: "lab", Hosts: map[string]Host{"a": good}, Network: &Network{Subnet: "10.20.0.0/20"}}, nil,
@@ -49,10 +56,12 @@ func TestClusterValidate(t *testing.T) {
 			Cluster{Name: "lab", Hosts: map[string]Host{"a": good}, Network: &Network{Encrypted: true}}, nil,
 		},
 		"no subnet": {
-			Cluster{Name: "lab", Hosts: map[string]Host{"a": good}, Network: &Network{Subnet: "10.20.0.0"}}, []string{"network.subnet"},
+			Cluster{Name: "lab", Hosts: map[string]Host{"a": good}, Network: &Network{Subnet: "10.20.0.0"}},
+			[]string{"network.subnet"},
 		},
 		"address in a subnet": {
-			Cluster{Name: "lab", Hosts: map[string]Host{"a": good}, Network: &Network{Subnet: "10.20.0.1/20"}}, []string{"network.subnet"},
+			Cluster{Name: "lab", Hosts: map[string]Host{"a": good}, Network: &Network{Subnet: "10.20.0.1/20"}},
+			[]string{"network.subnet"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,10 +16,14 @@ func validateContainer(ps *Problems, at Path, c *Container) {
 	}
 	oneOf(ps, at.At("pull_policy"), "pull policy", c.PullPolicy, PullPolicies)
 	if c.User != "" && !containerUser.MatchString(c.User) {
-		ps.Add(at.At("user"), "Invalid user", "%q is not a valid user; use a name or UID, alone or with a group: \"trainer\", \"1000\", \"1000:100\"", c.User)
+		ps.Add(at.At("user"), "Invalid user",
+			"%q is not a valid user; use a name or UID, alone or with a group: \"trainer\", \"1000\", \"1000:100\"",
+			c.User)
 	}
 	if c.StopSignal != "" && !slices.Contains(stopSignals, c.StopSignal) && !realtimeSignal.MatchString(c.StopSignal) {
-		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is not a signal that ends a process; use one of %s, or SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, Quoted(stopSignals))
+		ps.Add(at.At("stop_signal"), "Unknown signal",
+			"%q is not a signal that ends a process; use one of %s, or SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal,
+			Quoted(stopSignals))
 	}
 	if c.ShmSizeMiB < 0 {
 		ps.Add(at.At("shm_size_mib"), "Invalid size", "must be 1 or more, or 0 for the default, got %d", c.ShmSizeMiB)
@@ -27,7 +31,8 @@ func validateContainer(ps *Problems, at Path, c *Container) {
 	validateUlimits(ps, at.At("ulimits"), c.Ulimits)
 	validateHealthCheck(ps, at.At("health_check"), c.HealthCheck)
 	if c.Logging != nil && c.Logging.Driver == "" {
-		ps.Add(at.At("logging", "driver"), "Missing log driver", "the driver's name is empty; every engine has \"json-file\" and \"local\"")
+		ps.Add(at.At("logging", "driver"), "Missing log driver",
+			"the driver's name is empty; every engine has \"json-file\" and \"local\"")
 	}
 	validatePorts(ps, at.At("ports"), c.Ports)
 	validateFiles(ps, at, c)
@@ -38,15 +43,18 @@ var containerUser = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10})(:(
 
 // stopSignals are the signals that end a process by default.
 var stopSignals = []string{
-	"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGABRT", "SIGALRM", "SIGPIPE", "SIGPROF", "SIGVTALRM",
-	"SIGXCPU", "SIGXFSZ", "SIGTRAP", "SIGSYS", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGPOLL", "SIGPWR", "SIGSTKFLT",
+	"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGABRT", "SIGALRM", "SIGPIPE",
+	"SIGPROF", "SIGVTALRM",
+	"SIGXCPU", "SIGXFSZ", "SIGTRAP", "SIGSYS", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGPOLL", "SIGPWR",
+	"SIGSTKFLT",
 }
 
 var realtimeSignal = regexp.MustCompile(`^SIGRTMIN\+([1-9]|1[0-5])$`)
 
 // ulimitNames are the limits that Docker knows.
 var ulimitNames = []string{
-	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack",
+	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
+	"rttime", "sigpending", "stack",
 }
 
 func validateUlimits(ps *Problems, at Path, ulimits map[string]Ulimit) {
@@ -61,7 +69,10 @@ func validateUlimits(ps *Problems, at Path, ulimits map[string]Ulimit) {
 		case limit.Hard < unlimited:
 			ps.Add(path.At("hard"), "Invalid limit", "must be 0 or more, or -1 for unlimited, got %d", limit.Hard)
 		case limit.Hard != unlimited && (limit.Soft == unlimited || limit.Soft > limit.Hard):
-			ps.Add(path.At("soft"), "Invalid limit", "the soft limit, %d, exceeds the hard limit, %d; lower it or raise the hard limit, where -1 is unlimited", limit.Soft, limit.Hard)
+			ps.Add(path.At("soft"), "Invalid limit",
+				"the soft limit, %d, exceeds the hard limit, %d; lower it or raise the hard limit, where -1 "+
+					"is unlimited",
+				limit.Soft, limit.Hard)
 			ps.DecidedBy([]Path{path.At("soft"), path.At("hard")})
 		}
 	}
@@ -75,14 +86,16 @@ func validateHealthCheck(ps *Problems, at Path, check *HealthCheck) {
 		return
 	}
 	if len(check.Command) == 0 || check.Command[0] == "" {
-		ps.Add(at.At("command"), "Missing command", "a health check needs a program to run, as the first string of its command")
+		ps.Add(at.At("command"), "Missing command",
+			"a health check needs a program to run, as the first string of its command")
 	}
 	for _, wait := range []struct {
 		attribute string
 		duration  *Duration
 	}{{"interval", check.Interval}, {"timeout", check.Timeout}, {"start_period", check.StartPeriod}} {
 		if wait.duration != nil && *wait.duration < minHealthWait {
-			ps.Add(at.At(wait.attribute), "Invalid duration", "must be at least %s, got %s; leave it out for the engine's default", minHealthWait, *wait.duration)
+			ps.Add(at.At(wait.attribute), "Invalid duration",
+				"must be at least %s, got %s; leave it out for the engine's default", minHealthWait, *wait.duration)
 		}
 	}
 	if check.Retries < 0 {
@@ -109,7 +122,10 @@ func validatePorts(ps *Problems, at Path, ports map[string]PublishedPort) {
 		}
 		if other, found := taken[p.String()]; found {
 			ps.Add(path.At("published"), "Port published twice", "port %q is already published as %s", other, p)
-			ps.DecidedBy([]Path{path.At("published"), path.At("protocol"), at.At(Key(other), "published"), at.At(Key(other), "protocol")})
+			ps.DecidedBy([]Path{
+				path.At("published"), path.At("protocol"), at.At(Key(other), "published"),
+				at.At(Key(other), "protocol"),
+			})
 		}
 		taken[p.String()] = name
 	}
@@ -132,9 +148,12 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 		validateMode(ps, path.At("mode"), file.Mode)
 		switch {
 		case file.Content == "":
-			ps.Add(path.At("content"), "Empty config", "a config must not be empty; leave it out, or write \"\\n\" for an empty line")
+			ps.Add(path.At("content"), "Empty config",
+				"a config must not be empty; leave it out, or write \"\\n\" for an empty line")
 		case len(file.Content) >= maxConfigBytes:
-			ps.Add(path.At("content"), "Config too large", "it has %d bytes; fewer than %d are allowed: put large files on the hosts, and mount them", len(file.Content), maxConfigBytes)
+			ps.Add(path.At("content"), "Config too large",
+				"it has %d bytes; fewer than %d are allowed: put large files on the hosts, and mount them",
+				len(file.Content), maxConfigBytes)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
@@ -143,7 +162,8 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 		validateTarget(ps, path.At("target"), file.Path(name))
 		validateMode(ps, path.At("mode"), file.Mode)
 		if strings.TrimSpace(file.Version) == "" {
-			ps.Add(path.At("version"), "Missing version", "a secret's content is not stored, so a change is only detected by its version; start with \"1\"")
+			ps.Add(path.At("version"), "Missing version",
+				"a secret's content is not stored, so a change is only detected by its version; start with \"1\"")
 		}
 	}
 }
@@ -160,7 +180,8 @@ func validateConfigsSize(ps *Problems, g Group) {
 		}
 	}
 	if total >= maxConfigBytes {
-		ps.Add(at, "Configs too large", "the group's configs have %d bytes in total, as they are stored with the cluster; fewer than %d are allowed: put large files on the hosts, and mount them", total, maxConfigBytes)
+		ps.Add(at, "Configs too large", "the group's configs have %d bytes in total, as they are stored with the "+
+			"cluster; fewer than %d are allowed: put large files on the hosts, and mount them", total, maxConfigBytes)
 	}
 }
 
@@ -179,7 +200,8 @@ func sizeOfConfigs(c *Container) (size int) {
 
 func validateMode(ps *Problems, at Path, mode FileMode) {
 	if mode > maxMode {
-		ps.Add(at, "Invalid mode", "%#o is not a valid mode; use the permissions of user, group and others, \"0001\" to \"0777\"", mode)
+		ps.Add(at, "Invalid mode",
+			"%#o is not a valid mode; use the permissions of user, group and others, \"0001\" to \"0777\"", mode)
 	}
 }
 
@@ -188,7 +210,8 @@ var keyName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
 func validateKey(ps *Problems, at Path, what, name string) {
 	if !keyName.MatchString(name) {
-		ps.Add(at, "Invalid "+what+" name", "%q is not a valid name for a %s: use at most 63 letters, digits, underscores, dots and hyphens, starting with a letter or digit", name, what)
+		ps.Add(at, "Invalid "+what+" name", "%q is not a valid name for a %s: use at most 63 letters, digits, "+
+			"underscores, dots and hyphens, starting with a letter or digit", name, what)
 	}
 }
 

@@ -19,9 +19,18 @@ func TestRerunAndRestart(t *testing.T) {
 		do   func()
 		want GroupDocument
 	}{
-		{"restart", func() { doc.Restart(started) }, GroupDocument{Header: Header{Revision: 7}, MinRun: 8, GroupRestarts: 1, StartedAt: &started}},
-		{"restart again", func() { doc.Revision = 9; doc.Restart(later) }, GroupDocument{Header: Header{Revision: 9}, MinRun: 10, GroupRestarts: 2, StartedAt: &later}},
-		{"restart without an attempt", func() { doc.Revision = 10; doc.Resume(started) }, GroupDocument{Header: Header{Revision: 10}, MinRun: 11, GroupRestarts: 2, StartedAt: &started}},
+		{
+			"restart", func() { doc.Restart(started) },
+			GroupDocument{Header: Header{Revision: 7}, MinRun: 8, GroupRestarts: 1, StartedAt: &started},
+		},
+		{
+			"restart again", func() { doc.Revision = 9; doc.Restart(later) },
+			GroupDocument{Header: Header{Revision: 9}, MinRun: 10, GroupRestarts: 2, StartedAt: &later},
+		},
+		{
+			"restart without an attempt", func() { doc.Revision = 10; doc.Resume(started) },
+			GroupDocument{Header: Header{Revision: 10}, MinRun: 11, GroupRestarts: 2, StartedAt: &started},
+		},
 		{"rerun", func() { doc.Revision = 12; doc.Rerun() }, GroupDocument{Header: Header{Revision: 12}, MinRun: 13}},
 	} {
 		step.do()
@@ -33,7 +42,8 @@ func TestRerunAndRestart(t *testing.T) {
 
 func TestDurationText(t *testing.T) {
 	for text, want := range map[string]Duration{
-		`"30s"`: seconds(30), `"90s"`: seconds(90), `"1h30m"`: seconds(5400), `"0s"`: 0, `"0"`: 0, `"-5s"`: seconds(-5), `"1.5s"`: Duration(1500 * time.Millisecond),
+		`"30s"`: seconds(30), `"90s"`: seconds(90), `"1h30m"`: seconds(5400), `"0s"`: 0, `"0"`: 0, `"-5s"`: seconds(-5),
+		`"1.5s"`: Duration(1500 * time.Millisecond),
 	} {
 		var got Duration
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
@@ -90,15 +100,20 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			}), true).Draw(t, "driver"),
 		}
 	})
-	ulimit := rapid.Custom(func(t *rapid.T) Ulimit { return Ulimit{rapid.Int64().Draw(t, "soft"), rapid.Int64().Draw(t, "hard")} })
+	ulimit := rapid.Custom(func(t *rapid.T) Ulimit {
+		return Ulimit{rapid.Int64().Draw(t, "soft"), rapid.Int64().Draw(t, "hard")}
+	})
 	healthCheck := rapid.Custom(func(t *rapid.T) HealthCheck {
 		wait := rapid.Ptr(duration, true)
 		return HealthCheck{
-			rapid.SliceOf(text).Draw(t, "command"), wait.Draw(t, "interval"), wait.Draw(t, "timeout"), wait.Draw(t, "start period"),
+			rapid.SliceOf(text).Draw(t, "command"), wait.Draw(t, "interval"), wait.Draw(t, "timeout"),
+			wait.Draw(t, "start period"),
 			rapid.Int().Draw(t, "retries"),
 		}
 	})
-	logging := rapid.Custom(func(t *rapid.T) Logging { return Logging{text.Draw(t, "driver"), table.Draw(t, "options")} })
+	logging := rapid.Custom(func(t *rapid.T) Logging {
+		return Logging{text.Draw(t, "driver"), table.Draw(t, "options")}
+	})
 	port := rapid.Custom(func(t *rapid.T) PublishedPort {
 		return PublishedPort{rapid.Int().Draw(t, "target"), rapid.Int().Draw(t, "published"), text.Draw(t, "protocol")}
 	})
@@ -110,8 +125,10 @@ func TestDocumentsRoundTrip(t *testing.T) {
 	})
 	container := rapid.Custom(func(t *rapid.T) Container {
 		return Container{
-			rapid.SampledFrom(PullPolicies).Draw(t, "pull policy"), text.Draw(t, "user"), rapid.Bool().Draw(t, "init"), text.Draw(t, "stop signal"), rapid.Int64().Draw(t, "shm"),
-			tableOf(ulimit).Draw(t, "ulimits"), rapid.Ptr(healthCheck, true).Draw(t, "health check"), rapid.Ptr(logging, true).Draw(t, "logging"),
+			rapid.SampledFrom(PullPolicies).Draw(t, "pull policy"), text.Draw(t, "user"), rapid.Bool().Draw(t, "init"),
+			text.Draw(t, "stop signal"), rapid.Int64().Draw(t, "shm"),
+			tableOf(ulimit).Draw(t, "ulimits"), rapid.Ptr(healthCheck, true).Draw(t, "health check"),
+			rapid.Ptr(logging, true).Draw(t, "logging"),
 			tableOf(port).Draw(t, "ports"), tableOf(config).Draw(t, "configs"), tableOf(secret).Draw(t, "secrets"),
 		}
 	})
@@ -119,28 +136,44 @@ func TestDocumentsRoundTrip(t *testing.T) {
 		return Resources{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory")}
 	})
 	gpus := rapid.Custom(func(t *rapid.T) GPURequest {
-		return GPURequest{text.Draw(t, "pool"), rapid.Ptr(rapid.Int(), true).Draw(t, "count"), rapid.Int64().Draw(t, "memory")}
+		return GPURequest{
+			text.Draw(t, "pool"), rapid.Ptr(rapid.Int(), true).Draw(t, "count"), rapid.Int64().Draw(t, "memory"),
+		}
 	})
 	template := rapid.Custom(func(t *rapid.T) Template {
 		return Template{
-			Image: text.Draw(t, "image"), Command: texts.Draw(t, "command"), Args: texts.Draw(t, "args"), Env: table.Draw(t, "env"),
+			Image: text.Draw(t, "image"), Command: texts.Draw(t, "command"), Args: texts.Draw(t, "args"),
+			Env:        table.Draw(t, "env"),
 			WorkingDir: text.Draw(t, "dir"), Mounts: filled(rapid.SliceOfN(mount, 1, 2)).Draw(t, "mounts"),
 			Container: rapid.Ptr(container, true).Draw(t, "container"),
 		}
 	})
-	exitCodes := rapid.Custom(func(t *rapid.T) ExitCodeRule { return ExitCodeRule{rapid.SliceOfN(text, 0, 2).Draw(t, "codes")} })
+	exitCodes := rapid.Custom(func(t *rapid.T) ExitCodeRule {
+		return ExitCodeRule{rapid.SliceOfN(text, 0, 2).Draw(t, "codes")}
+	})
 	role := rapid.Custom(func(t *rapid.T) Role {
 		return Role{
-			Template:    template.Draw(t, "template"),
-			Replicas:    rapid.Ptr(rapid.Int(), true).Draw(t, "replicas"),
-			Port:        rapid.Ptr(rapid.Int(), true).Draw(t, "port"),
-			Resources:   ResourceRequirements{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory"), resources.Draw(t, "limits")},
-			GPUs:        rapid.Ptr(gpus, true).Draw(t, "gpus"),
-			Placement:   Placement{rapid.SampledFrom(Strategies).Draw(t, "strategy"), text.Draw(t, "label"), table.Draw(t, "labels"), texts.Draw(t, "hosts")},
-			Restart:     Restart{rapid.SampledFrom(Conditions).Draw(t, "condition"), rapid.Ptr(rapid.Int(), true).Draw(t, "attempts"), rapid.Ptr(duration, true).Draw(t, "delay")},
+			Template: template.Draw(t, "template"),
+			Replicas: rapid.Ptr(rapid.Int(), true).Draw(t, "replicas"),
+			Port:     rapid.Ptr(rapid.Int(), true).Draw(t, "port"),
+			Resources: ResourceRequirements{
+				rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory"), resources.Draw(t, "limits"),
+			},
+			GPUs: rapid.Ptr(gpus, true).Draw(t, "gpus"),
+			Placement: Placement{
+				rapid.SampledFrom(Strategies).Draw(t, "strategy"), text.Draw(t, "label"), table.Draw(t, "labels"),
+				texts.Draw(t, "hosts"),
+			},
+			Restart: Restart{
+				rapid.SampledFrom(Conditions).Draw(t, "condition"), rapid.Ptr(rapid.Int(), true).Draw(t, "attempts"),
+				rapid.Ptr(duration, true).Draw(t, "delay"),
+			},
 			ExitCodes:   rapid.Ptr(exitCodes, true).Draw(t, "exit codes"),
 			GracePeriod: rapid.Ptr(duration, true).Draw(t, "grace"),
-			Update:      Update{rapid.Int().Draw(t, "parallelism"), rapid.Ptr(duration, true).Draw(t, "delay"), rapid.SampledFrom(OnFailures).Draw(t, "on failure")},
+			Update: Update{
+				rapid.Int().Draw(t, "parallelism"), rapid.Ptr(duration, true).Draw(t, "delay"),
+				rapid.SampledFrom(OnFailures).Draw(t, "on failure"),
+			},
 		}
 	})
 	assignment := rapid.Custom(func(t *rapid.T) Assignment {
@@ -160,24 +193,31 @@ func TestDocumentsRoundTrip(t *testing.T) {
 					rapid.SampledFrom(Whens).Draw(t, "when"), texts.Draw(t, "roles"),
 					rapid.Ptr(duration, true).Draw(t, "deadline"), rapid.Ptr(rapid.Bool(), true).Draw(t, "stop rest"),
 				},
-				RestartScope: rapid.SampledFrom(RestartScopes).Draw(t, "scope"), WaitFor: rapid.SampledFrom(WaitFors).Draw(t, "wait for"),
-				Triggers: table.Draw(t, "triggers"),
+				RestartScope: rapid.SampledFrom(RestartScopes).Draw(t, "scope"),
+				WaitFor:      rapid.SampledFrom(WaitFors).Draw(t, "wait for"),
+				Triggers:     table.Draw(t, "triggers"),
 			},
 			Counts:        rapid.MapOfN(text, rapid.Int(), 0, 3).Draw(t, "counts"),
 			MinRun:        rapid.Int().Draw(t, "min run"),
 			GroupRestarts: rapid.Int().Draw(t, "restarts"),
 			StartedAt:     rapid.Ptr(moment, true).Draw(t, "started"),
 			Assignments:   rapid.MapOfN(text, assignment, 0, 3).Draw(t, "assignments"),
-			Before:        &GroupDocument{Header: Header{Version: rapid.Int().Draw(t, "version before")}, Counts: map[string]int{}, Assignments: map[string]Assignment{}, Spec: Group{Roles: map[string]Role{"worker": role.Draw(t, "role before")}}},
+			Before: &GroupDocument{
+				Header: Header{Version: rapid.Int().Draw(t, "version before")}, Counts: map[string]int{},
+				Assignments: map[string]Assignment{},
+				Spec:        Group{Roles: map[string]Role{"worker": role.Draw(t, "role before")}},
+			},
 		})
 		roundTrip(t, ClusterDocument{Header: Header{Version: DocumentVersion}, Spec: Cluster{
 			Name: text.Draw(t, "cluster"), Engine: text.Draw(t, "engine"), Endpoint: text.Draw(t, "endpoint"),
 			Network: rapid.Ptr(network, true).Draw(t, "network"),
 			Hosts: map[string]Host{text.Draw(t, "host"): {
 				Address: text.Draw(t, "address"), Labels: table.Draw(t, "labels"),
-				Capacity: Capacity{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory")},
-				Role:     rapid.SampledFrom(HostRoles).Draw(t, "role"), Availability: rapid.SampledFrom(HostAvailabilities).Draw(t, "availability"),
-				AdvertiseAddress: text.Draw(t, "advertise"), ID: text.Draw(t, "id"), Joined: rapid.Bool().Draw(t, "joined"),
+				Capacity:         Capacity{rapid.Float64().Draw(t, "cpus"), rapid.Int64().Draw(t, "memory")},
+				Role:             rapid.SampledFrom(HostRoles).Draw(t, "role"),
+				Availability:     rapid.SampledFrom(HostAvailabilities).Draw(t, "availability"),
+				AdvertiseAddress: text.Draw(t, "advertise"), ID: text.Draw(t, "id"),
+				Joined: rapid.Bool().Draw(t, "joined"),
 			}},
 		}})
 	})
@@ -196,7 +236,10 @@ func TestRevisionIsNoContent(t *testing.T) {
 	}
 	first, second := Header{Version: DocumentVersion, Revision: 1}, Header{Version: DocumentVersion, Revision: 2}
 	for _, c := range []struct{ a, b any }{
-		{GroupDocument{Header: first, Before: &GroupDocument{Header: first}}, GroupDocument{Header: second, Before: &GroupDocument{Header: second}}},
+		{
+			GroupDocument{Header: first, Before: &GroupDocument{Header: first}},
+			GroupDocument{Header: second, Before: &GroupDocument{Header: second}},
+		},
 		{ClusterDocument{Header: first}, ClusterDocument{Header: second}},
 		{GPUPoolDocument{Header: first}, GPUPoolDocument{Header: second}},
 		{AutoscalingPolicyDocument{Header: first}, AutoscalingPolicyDocument{Header: second}},

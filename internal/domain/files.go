@@ -47,11 +47,13 @@ func (f Files) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"name"}, "files", f.Name)
 	if f.Source == "" {
-		ps.Add(Path{"source"}, "Missing source", "files need a source: the path of a folder, or of a tar, tar.gz or zip archive")
+		ps.Add(Path{"source"}, "Missing source",
+			"files need a source: the path of a folder, or of a tar, tar.gz or zip archive")
 	}
 	for i, pattern := range f.Excludes {
 		if strings.TrimSpace(pattern) == "" {
-			ps.Add(Path{"excludes", i}, "Empty pattern", "%q matches nothing: use patterns as in .gitignore, such as \"*.ckpt\" or \"/data/\"", pattern)
+			ps.Add(Path{"excludes", i}, "Empty pattern",
+				"%q matches nothing: use patterns as in .gitignore, such as \"*.ckpt\" or \"/data/\"", pattern)
 		}
 	}
 	return ps
@@ -148,12 +150,15 @@ func (t FileTree) Check() error {
 
 // TooManyFiles returns the error for a tree of too many files.
 func TooManyFiles(n int) error {
-	return fmt.Errorf("it has %d files; at most %d are allowed: exclude what members don't need with .gitignore or excludes", n, MaxTreeFiles)
+	return fmt.Errorf("it has %d files; at most %d are allowed: exclude what members don't need with .gitignore "+
+		"or excludes",
+		n, MaxTreeFiles)
 }
 
 // TooManyBytes returns the error for a tree that is too large.
 func TooManyBytes(size int64) error {
-	return fmt.Errorf("its files have %.1f GiB; at most %d GiB are allowed: exclude data and checkpoints with .gitignore or excludes, and keep them on a shared volume",
+	return fmt.Errorf("its files have %.1f GiB; at most %d GiB are allowed: exclude data and checkpoints with "+
+		".gitignore or excludes, and keep them on a shared volume",
 		float64(size)/(1<<30), MaxTreeBytes>>30)
 }
 
@@ -183,9 +188,11 @@ func CheckFilePath(name string) error {
 func checkLink(files map[string]TreeFile, link TreeFile) error {
 	at, left := path.Dir(link.Path), link.Link
 	if !utf8.ValidString(left) || strings.ContainsRune(left, 0) || len(left) > maxFilePath {
-		return fmt.Errorf("the target of the symbolic link %q must be valid UTF-8 of at most %d bytes", link.Path, maxFilePath)
+		return fmt.Errorf("the target of the symbolic link %q must be valid UTF-8 of at most %d bytes", link.Path,
+			maxFilePath)
 	}
-	outside := fmt.Errorf("the symbolic link %q points outside the source, to %q; links must stay within it", link.Path, link.Link)
+	outside := fmt.Errorf("the symbolic link %q points outside the source, to %q; links must stay within it", link.Path,
+		link.Link)
 	for links := 0; left != ""; {
 		if strings.HasPrefix(left, "/") {
 			return outside

@@ -108,8 +108,11 @@ func CheckUUID(ps *Problems, at Path, uuid string) {
 	plain := rest != "" && strings.Trim(rest, "0123456789abcdefABCDEF-") == ""
 	switch {
 	case strings.HasPrefix(uuid, "MIG-"):
-		ps.Add(at, "MIG device", "%q is a MIG device; a pool has whole GPUs, of which members can take slots (sharing = %q)", uuid, Slots)
+		ps.Add(at, "MIG device",
+			"%q is a MIG device; a pool has whole GPUs, of which members can take slots (sharing = %q)", uuid, Slots)
 	case !isGPU || !plain:
-		ps.Add(at, "Invalid UUID", "%q is not a GPU UUID, such as \"GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91\": nvidia-smi -L and data source trainyard_gpus list them. Indexes are not accepted, as they may change", uuid)
+		ps.Add(at, "Invalid UUID", "%q is not a GPU UUID, such as \"GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91\": "+
+			"nvidia-smi -L and data source trainyard_gpus list them. Indexes are not accepted, as they may change",
+			uuid)
 	}
 }

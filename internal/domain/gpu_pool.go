@@ -244,7 +244,8 @@ func (p GPUPool) Validate() Problems {
 	CheckName(&ps, Path{"name"}, "GPU pool", p.Name)
 	switch {
 	case p.Devices == nil && p.Select == nil:
-		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists the available ones")
+		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = "+
+			"[\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists the available ones")
 		ps.DecidedBy([]Path{{"devices"}, {"select"}})
 	case p.Devices != nil && p.Select != nil:
 		ps.Add(Path{"select"}, "Conflicting devices and select", "devices and select are mutually exclusive")
@@ -255,10 +256,12 @@ func (p GPUPool) Validate() Problems {
 	}
 	p.validateSharing(&ps)
 	if p.Strategy != "" && p.Strategy != Spread && p.Strategy != Pack {
-		ps.Add(Path{"strategy"}, "Unknown strategy", "unknown strategy %q; use one of %q", p.Strategy, []Strategy{Spread, Pack})
+		ps.Add(Path{"strategy"}, "Unknown strategy", "unknown strategy %q; use one of %q", p.Strategy,
+			[]Strategy{Spread, Pack})
 	}
 	if p.OnForeignProcess != "" && !slices.Contains(ForeignProcesses, p.OnForeignProcess) {
-		ps.Add(Path{"on_foreign_process"}, "Unknown rule", "unknown rule %q; use one of %q", p.OnForeignProcess, ForeignProcesses)
+		ps.Add(Path{"on_foreign_process"}, "Unknown rule", "unknown rule %q; use one of %q", p.OnForeignProcess,
+			ForeignProcesses)
 	}
 	return ps
 }
@@ -266,7 +269,8 @@ func (p GPUPool) Validate() Problems {
 func (p GPUPool) validateDevices(ps *Problems) {
 	at := map[string]Path{}
 	if p.Devices != nil && len(p.Devices) == 0 {
-		ps.Add(Path{"devices"}, "No devices", "devices is empty; list at least one device, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }")
+		ps.Add(Path{"devices"}, "No devices",
+			"devices is empty; list at least one device, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }")
 	}
 	for _, host := range p.HostNames() {
 		here := Path{"devices", Key(host)}
@@ -287,7 +291,9 @@ func (p GPUPool) validateDevices(ps *Problems) {
 func (s DeviceSelector) validate(ps *Problems) {
 	at := Path{"select"}
 	if _, err := path.Match(s.pattern(), ""); err != nil {
-		ps.Add(at.At("model"), "Invalid pattern", "%q is not a valid pattern: * matches any characters, ? one, and [a-c] one of a set; \\ escapes them", s.Model)
+		ps.Add(at.At("model"), "Invalid pattern",
+			"%q is not a valid pattern: * matches any characters, ? one, and [a-c] one of a set; \\ escapes them",
+			s.Model)
 	}
 	if s.MemoryMiB < 0 {
 		ps.Add(at.At("memory_mib"), "Invalid memory", "must be 0 or more, got %d", s.MemoryMiB)
@@ -301,19 +307,24 @@ func (p GPUPool) validateSharing(ps *Problems) {
 	switch p.SharingRule() {
 	case Exclusive:
 		if p.MemoryMiBPerSlot != 0 {
-			ps.Add(Path{"memory_mib_per_slot"}, "No slots", "the pool's devices are exclusive, and have no slots; set sharing = %q to share them", Slots)
+			ps.Add(Path{"memory_mib_per_slot"}, "No slots",
+				"the pool's devices are exclusive, and have no slots; set sharing = %q to share them", Slots)
 			ps.DecidedBy([]Path{{"memory_mib_per_slot"}, {"sharing"}})
 		}
 		if p.ReservePercent != nil {
-			ps.Add(Path{"reserve_percent"}, "No slots", "the pool's devices are exclusive, and nothing is reserved on them; set sharing = %q to share them", Slots)
+			ps.Add(Path{"reserve_percent"}, "No slots",
+				"the pool's devices are exclusive, and nothing is reserved on them; set sharing = %q to share them",
+				Slots)
 			ps.DecidedBy([]Path{{"reserve_percent"}, {"sharing"}})
 		}
 	case Slots:
 		if p.MemoryMiBPerSlot <= 0 {
-			ps.Add(Path{"memory_mib_per_slot"}, "Missing slot size", "must be 1 or more, the MiB of memory that a member uses at its peak, got %d", p.MemoryMiBPerSlot)
+			ps.Add(Path{"memory_mib_per_slot"}, "Missing slot size",
+				"must be 1 or more, the MiB of memory that a member uses at its peak, got %d", p.MemoryMiBPerSlot)
 		}
 		if r := p.ReservePercent; r != nil && (*r < 0 || *r >= 100 || math.IsNaN(*r)) {
-			ps.Add(Path{"reserve_percent"}, "Invalid reserve", "must be at least 0 and below 100, got %s", strconv.FormatFloat(*r, 'g', -1, 64))
+			ps.Add(Path{"reserve_percent"}, "Invalid reserve", "must be at least 0 and below 100, got %s",
+				strconv.FormatFloat(*r, 'g', -1, 64))
 		}
 	default:
 		ps.Add(Path{"sharing"}, "Unknown sharing", "unknown sharing %q; use one of %q", p.Sharing, Sharings)

@@ -20,29 +20,65 @@ func TestGPUPoolValidate(t *testing.T) {
 		pool GPUPool
 		want []string
 	}{
-		"by name":   {GPUPool{Name: "v100", Devices: map[string][]string{"gpu1": {gpuA}, "gpu2": {gpuB}}}, nil},
-		"by select": {GPUPool{Name: "v100", Select: &DeviceSelector{Model: "Tesla V100*", MemoryMiB: 16_000, MaxPerHost: 4}}, nil},
-		"all":       {GPUPool{Name: "all", Select: &DeviceSelector{}}, nil},
-		"slots": {
-			GPUPool{Name: "a40", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1199, ReservePercent: percent(0), Strategy: Pack, OnForeignProcess: ForeignWarn}, nil,
+		"by name": {GPUPool{Name: "v100", Devices: map[string][]string{"gpu1": {gpuA}, "gpu2": {gpuB}}}, nil},
+		"by select": {
+			GPUPool{Name: "v100", Select: &DeviceSelector{Model: "Tesla V100*", MemoryMiB: 16_000, MaxPerHost: 4}}, nil,
 		},
-		"bad name":              {GPUPool{Name: "V100", Devices: named}, []string{"name"}},
-		"neither":               {GPUPool{Name: "p"}, []string{"devices"}},
-		"both":                  {GPUPool{Name: "p", Devices: named, Select: &DeviceSelector{}}, []string{"select"}},
-		"no hosts":              {GPUPool{Name: "p", Devices: map[string][]string{}}, []string{"devices"}},
-		"no devices of a host":  {GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {gpuA}, "gpu2": {}}}, []string{`devices["gpu2"]`}},
-		"a device twice":        {GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {gpuA, gpuB, gpuA}, "gpu2": {gpuB}}}, []string{`devices["gpu1"][2]`, `devices["gpu2"][0]`}},
-		"an index":              {GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {"0"}}}, []string{`devices["gpu1"][0]`}},
-		"a part of a GPU":       {GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {"MIG-" + gpuA[4:]}}}, []string{`devices["gpu1"][0]`}},
-		"no UUID":               {GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {"GPU-", "GPU-4fa6,GPU-5a17", "GPU-xyz"}}}, []string{`devices["gpu1"][0]`, `devices["gpu1"][1]`, `devices["gpu1"][2]`}},
-		"invalid selector":      {GPUPool{Name: "p", Select: &DeviceSelector{Model: "[a-", MemoryMiB: -1, MaxPerHost: -1}}, []string{"select.model", "select.memory_mib", "select.max_per_host"}},
-		"slots without a size":  {GPUPool{Name: "p", Devices: named, Sharing: Slots}, []string{"memory_mib_per_slot"}},
-		"a size without slots":  {GPUPool{Name: "p", Devices: named, MemoryMiBPerSlot: 1, ReservePercent: percent(3)}, []string{"memory_mib_per_slot", "reserve_percent"}},
-		"all in reserve":        {GPUPool{Name: "p", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1, ReservePercent: percent(100)}, []string{"reserve_percent"}},
-		"a negative reserve":    {GPUPool{Name: "p", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1, ReservePercent: percent(-0.5)}, []string{"reserve_percent"}},
-		"a reserve of nonsense": {GPUPool{Name: "p", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1, ReservePercent: percent(math.NaN())}, []string{"reserve_percent"}},
+		"all": {GPUPool{Name: "all", Select: &DeviceSelector{}}, nil},
+		"slots": {
+			GPUPool{
+				Name: "a40", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1199, ReservePercent: percent(0),
+				Strategy: Pack, OnForeignProcess: ForeignWarn,
+			}, nil,
+		},
+		"bad name": {GPUPool{Name: "V100", Devices: named}, []string{"name"}},
+		"neither":  {GPUPool{Name: "p"}, []string{"devices"}},
+		"both":     {GPUPool{Name: "p", Devices: named, Select: &DeviceSelector{}}, []string{"select"}},
+		"no hosts": {GPUPool{Name: "p", Devices: map[string][]string{}}, []string{"devices"}},
+		"no devices of a host": {
+			GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {gpuA}, "gpu2": {}}}, []string{`devices["gpu2"]`},
+		},
+		"a device twice": {
+			GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {gpuA, gpuB, gpuA}, "gpu2": {gpuB}}},
+			[]string{`devices["gpu1"][2]`, `devices["gpu2"][0]`},
+		},
+		"an index": {
+			GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {"0"}}}, []string{`devices["gpu1"][0]`},
+		},
+		"a part of a GPU": {
+			GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {"MIG-" + gpuA[4:]}}},
+			[]string{`devices["gpu1"][0]`},
+		},
+		"no UUID": {
+			GPUPool{Name: "p", Devices: map[string][]string{"gpu1": {"GPU-", "GPU-4fa6,GPU-5a17", "GPU-xyz"}}},
+			[]string{`devices["gpu1"][0]`, `devices["gpu1"][1]`, `devices["gpu1"][2]`},
+		},
+		"invalid selector": {
+			GPUPool{Name: "p", Select: &DeviceSelector{Model: "[a-", MemoryMiB: -1, MaxPerHost: -1}},
+			[]string{"select.model", "select.memory_mib", "select.max_per_host"},
+		},
+		"slots without a size": {GPUPool{Name: "p", Devices: named, Sharing: Slots}, []string{"memory_mib_per_slot"}},
+		"a size without slots": {
+			GPUPool{Name: "p", Devices: named, MemoryMiBPerSlot: 1, ReservePercent: percent(3)},
+			[]string{"memory_mib_per_slot", "reserve_percent"},
+		},
+		"all in reserve": {
+			GPUPool{Name: "p", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1, ReservePercent: percent(100)},
+			[]string{"reserve_percent"},
+		},
+		"a negative reserve": {
+			GPUPool{Name: "p", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1, ReservePercent: percent(-0.5)},
+			[]string{"reserve_percent"},
+		},
+		"a reserve of nonsense": {
+			GPUPool{
+				Name: "p", Devices: named, Sharing: Slots, MemoryMiBPerSlot: 1, ReservePercent: percent(math.NaN()),
+			},
+			[]string{"reserve_percent"},
+		},
 		"unknown words": {
-			GPUPool{Name: "p", Devices: named, Sharing: "time", Strategy: OnePerHost, OnForeignProcess: "kill"}, []string{"sharing", "strategy", "on_foreign_process"},
+			GPUPool{Name: "p", Devices: named, Sharing: "time", Strategy: OnePerHost, OnForeignProcess: "kill"},
+			[]string{"sharing", "strategy", "on_foreign_process"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +157,10 @@ func TestSlotsFor(t *testing.T) {
 
 func TestGPUPoolDocument(t *testing.T) {
 	d := GPUPoolDocument{
-		Spec:    GPUPool{Sharing: Slots, MemoryMiBPerSlot: 1199},
-		Devices: map[string][]Device{"gpu1": {{UUID: gpuB, MemoryMiB: 46_068}, {UUID: gpuA, MemoryMiB: 16_160}}, "gpu2": nil},
+		Spec: GPUPool{Sharing: Slots, MemoryMiBPerSlot: 1199},
+		Devices: map[string][]Device{
+			"gpu1": {{UUID: gpuB, MemoryMiB: 46_068}, {UUID: gpuA, MemoryMiB: 16_160}}, "gpu2": nil,
+		},
 	}
 	if got := d.Slots(); got != 37+13 {
 		t.Errorf("%d slots, want 50", got)

@@ -8,7 +8,8 @@ import (
 
 func TestTemplateOver(t *testing.T) {
 	defaults := Template{
-		Image: "trainer:1", Command: []string{"train"}, Args: []string{"-v"}, Env: map[string]string{"A": "1", "B": "2"},
+		Image: "trainer:1", Command: []string{"train"}, Args: []string{"-v"},
+		Env:        map[string]string{"A": "1", "B": "2"},
 		WorkingDir: "/srv", Mounts: []Mount{{Source: "/data", Target: "/data"}},
 	}
 	with := func(change func(t *Template)) Template {
@@ -17,17 +18,27 @@ func TestTemplateOver(t *testing.T) {
 		return want
 	}
 	for name, c := range map[string]struct{ own, want Template }{
-		"nothing":                     {Template{}, defaults},
-		"image":                       {Template{Image: "other"}, with(func(t *Template) { t.Image = "other" })},
-		"args keep the command":       {Template{Args: []string{"-q"}}, with(func(t *Template) { t.Args = []string{"-q"} })},
-		"a command drops the args":    {Template{Command: []string{"ps"}}, with(func(t *Template) { t.Command, t.Args = []string{"ps"}, nil })},
-		"a command with its own args": {Template{Command: []string{"ps"}, Args: []string{"-q"}}, with(func(t *Template) { t.Command, t.Args = []string{"ps"}, []string{"-q"} })},
+		"nothing": {Template{}, defaults},
+		"image":   {Template{Image: "other"}, with(func(t *Template) { t.Image = "other" })},
+		"args keep the command": {
+			Template{Args: []string{"-q"}}, with(func(t *Template) { t.Args = []string{"-q"} }),
+		},
+		"a command drops the args": {
+			Template{Command: []string{"ps"}}, with(func(t *Template) { t.Command, t.Args = []string{"ps"}, nil }),
+		},
+		"a command with its own args": {
+			Template{Command: []string{"ps"}, Args: []string{"-q"}},
+			with(func(t *Template) { t.Command, t.Args = []string{"ps"}, []string{"-q"} }),
+		},
 		"env is merged by name": {
 			Template{Env: map[string]string{"B": "", "C": "4"}},
 			with(func(t *Template) { t.Env = map[string]string{"A": "1", "B": "", "C": "4"} }),
 		},
-		"working dir":        {Template{WorkingDir: "/tmp"}, with(func(t *Template) { t.WorkingDir = "/tmp" })},
-		"mounts are no sums": {Template{Mounts: []Mount{{Source: "/x", Target: "/x"}}}, with(func(t *Template) { t.Mounts = []Mount{{Source: "/x", Target: "/x"}} })},
+		"working dir": {Template{WorkingDir: "/tmp"}, with(func(t *Template) { t.WorkingDir = "/tmp" })},
+		"mounts are no sums": {
+			Template{Mounts: []Mount{{Source: "/x", Target: "/x"}}},
+			with(func(t *Template) { t.Mounts = []Mount{{Source: "/x", Target: "/x"}} }),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, c.own.Over(defaults)); diff != "" {
@@ -107,11 +118,15 @@ func TestRoleNames(t *testing.T) {
 }
 
 func TestPlace(t *testing.T) {
-	for address, want := range map[string]string{"10.0.0.1": "10.0.0.1:9000", "gpu1": "gpu1:9000", "fd00::1": "[fd00::1]:9000"} {
+	for address, want := range map[string]string{
+		"10.0.0.1": "10.0.0.1:9000", "gpu1": "gpu1:9000", "fd00::1": "[fd00::1]:9000",
+	} {
 		for scheduling, host := range map[Scheduling]string{SchedulingPinned: "a", SchedulingEngine: ""} {
 			m := Member{Name: "mnist-ps-0", Role: "ps"}
 			m.Place(scheduling, Assignment{Host: "a", Port: 9000}, address)
-			if diff := cmp.Diff(Member{Name: "mnist-ps-0", Role: "ps", Scheduling: scheduling, Host: host, Port: 9000, Address: want}, m); diff != "" {
+			if diff := cmp.Diff(Member{
+				Name: "mnist-ps-0", Role: "ps", Scheduling: scheduling, Host: host, Port: 9000, Address: want,
+			}, m); diff != "" {
 				t.Errorf("member at %s (-want +got):\n%s", address, diff)
 			}
 		}

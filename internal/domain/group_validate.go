@@ -31,7 +31,8 @@ func validateCompletion(ps *Problems, g Group) {
 	notNegative(ps, at.At("deadline"), g.Completion.Deadline)
 	for i, name := range g.Completion.Roles {
 		if _, found := g.Roles[name]; !found {
-			ps.Add(at.At("roles", i), "Unknown role", "the group has no role %q; it has %s", name, Quoted(g.RoleNames()))
+			ps.Add(at.At("roles", i), "Unknown role", "the group has no role %q; it has %s", name,
+				Quoted(g.RoleNames()))
 			ps.DecidedBy([]Path{{"roles"}, at.At("roles")})
 		}
 	}
@@ -51,7 +52,8 @@ func validateRole(ps *Problems, g Group, name string) {
 	validateSpreadBy(ps, at.At("placement", "spread_by"), r.Placement.SpreadBy)
 	oneOf(ps, at.At("restart", "condition"), "restart condition", r.Restart.Condition, Conditions)
 	if attempts := r.Restart.MaxAttempts; attempts != nil && *attempts < 0 {
-		ps.Add(at.At("restart", "max_attempts"), "Invalid number of attempts", "must be 1 or more, or 0 for no limit, got %d", *attempts)
+		ps.Add(at.At("restart", "max_attempts"), "Invalid number of attempts",
+			"must be 1 or more, or 0 for no limit, got %d", *attempts)
 	}
 	notNegative(ps, at.At("restart", "delay"), r.Restart.Delay)
 	notNegative(ps, at.At("grace_period"), r.GracePeriod)
@@ -91,13 +93,16 @@ func validateTemplate(ps *Problems, at Path, t Template) {
 		case name == "":
 			ps.Add(at.At("env"), "Invalid variable name", "the name of a variable is empty")
 		case strings.ContainsAny(name, "=\x00"):
-			ps.Add(path, "Invalid variable name", "%q contains \"=\" or a NUL character, which is not allowed in the name of a variable", name)
+			ps.Add(path, "Invalid variable name",
+				"%q contains \"=\" or a NUL character, which is not allowed in the name of a variable", name)
 		case strings.HasPrefix(name, ReservedPrefix):
-			ps.Add(path, "Reserved variable name", "%q is reserved for Trainyard, as are all names that start with %s", name, ReservedPrefix)
+			ps.Add(path, "Reserved variable name", "%q is reserved for Trainyard, as are all names that start with %s",
+				name, ReservedPrefix)
 		}
 	}
 	if t.WorkingDir != "" && !strings.HasPrefix(t.WorkingDir, "/") {
-		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is not an absolute path; abspath(...) makes one", t.WorkingDir)
+		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is not an absolute path; abspath(...) makes one",
+			t.WorkingDir)
 	}
 	validateImage(ps, at.At("image"), t.Image)
 	validateMounts(ps, at, t.Mounts)

@@ -18,10 +18,13 @@ func validateImage(ps *Problems, at Path, image string) {
 	}
 	_, err := reference.ParseNormalizedNamed(image)
 	if strings.HasPrefix(image, "sha256:") {
-		err = errors.New("an ID has 64 lower-case hex digits") // otherwise it would be read as a tag of a repository "sha256"
+		// otherwise it would be read as a tag of a repository "sha256"
+		err = errors.New("an ID has 64 lower-case hex digits")
 	}
 	if err != nil {
-		ps.Add(at, "Invalid image", "%q is not a valid image: %v; write it as [registry/]name[:tag][@sha256:<digest>], such as \"registry.example.com/trainer:1.2\", or as the ID of an image that the hosts have, sha256:<64 hex digits>",
+		ps.Add(at, "Invalid image", "%q is not a valid image: %v; write it as "+
+			"[registry/]name[:tag][@sha256:<digest>], such as \"registry.example.com/trainer:1.2\", or as the ID of "+
+			"an image that the hosts have, sha256:<64 hex digits>",
 			image, err)
 	}
 }

@@ -28,7 +28,8 @@ func TestGapsAreInverse(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		indexes := random.Perm(12)[:random.IntN(13)]
-		if got, want := Indexes(len(indexes), Gaps(indexes)), slices.Sorted(slices.Values(indexes)); !slices.Equal(got, want) {
+		if got, want := Indexes(len(indexes),
+			Gaps(indexes)), slices.Sorted(slices.Values(indexes)); !slices.Equal(got, want) {
 			t.Fatalf("members %v have the gaps %v, which makes them %v", want, Gaps(indexes), got)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 // Labels returns the labels that identify a member with identity.
 func (s MemberSpec) Labels() map[string]string {
 	return map[string]string{
-		LabelCluster: s.Cluster, LabelGroup: s.Group, LabelRole: s.Role, LabelIndex: strconv.Itoa(s.Index), LabelMember: s.Name,
-		LabelHash: s.Hash, LabelRun: strconv.Itoa(s.Run),
+		LabelCluster: s.Cluster, LabelGroup: s.Group, LabelRole: s.Role, LabelIndex: strconv.Itoa(s.Index),
+		LabelMember: s.Name,
+		LabelHash:   s.Hash, LabelRun: strconv.Itoa(s.Run),
 	}
 }

@@ -44,7 +44,8 @@ func (a Agent) CheckMetricsPorts(ps *Problems, host string, listening []int, sto
 			who = "the controller, on the port after metrics_port,"
 		}
 		ps.Add(Path{"agent", "metrics_port"}, "Port in use",
-			"metrics_port = %d: on host %q, port %d is already in use, but %s needs it to serve Prometheus. Choose another port, or free it: sudo ss -tlnp 'sport = :%d' shows what uses it",
+			"metrics_port = %d: on host %q, port %d is already in use, but %s needs it to serve Prometheus. Choose "+
+				"another port, or free it: sudo ss -tlnp 'sport = :%d' shows what uses it",
 			a.MetricsPort, host, port, who, port)
 	}
 }
@@ -55,9 +56,11 @@ func (a Agent) validate(ps *Problems) {
 	switch {
 	case a.MetricsPort == 0:
 	case a.MetricsPort < LowestMetricsPort || a.MetricsPort > HighestMetricsPort:
-		ps.Add(at, "Invalid port", "metrics_port = %d: must be between %d and %d, as agents serve Prometheus on that port, and the controller on the next",
+		ps.Add(at, "Invalid port", "metrics_port = %d: must be between %d and %d, as agents serve Prometheus on that "+
+			"port, and the controller on the next",
 			a.MetricsPort, LowestMetricsPort, HighestMetricsPort)
 	case a.Disabled:
-		ps.Add(at, "No agents", "metrics_port = %d: there is hardly anything to serve without agents, which enabled = false disables. Omit one of the two", a.MetricsPort)
+		ps.Add(at, "No agents", "metrics_port = %d: there is hardly anything to serve without agents, which enabled "+
+			"= false disables. Omit one of the two", a.MetricsPort)
 	}
 }

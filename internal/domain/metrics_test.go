@@ -38,17 +38,30 @@ func TestCheckMetricsPorts(t *testing.T) {
 		listening    []int
 		want         []string // of the details
 	}{
-		"nobody":              {port: 9465, listening: []int{22, 9464, 9467}},
-		"not asked for":       {listening: []int{22, 9465}},
-		"the agent's":         {port: 9465, listening: []int{9465}, want: []string{`metrics_port = 9465: on host "gpu1", port 9465 is already in use, but the host's agent`}},
-		"the controller's":    {port: 9465, listening: []int{9466}, want: []string{"port 9466 is already in use, but the controller"}},
-		"both":                {port: 9465, listening: []int{9465, 9466}, want: []string{"port 9465 is already in use", "port 9466 is already in use"}},
-		"the cluster's own":   {port: 9465, stored: 9465, listening: []int{9465, 9466}},
-		"one of its own":      {port: 9466, stored: 9465, listening: []int{9465, 9466, 9467}, want: []string{"port 9467 is already in use, but the controller"}},
+		"nobody":        {port: 9465, listening: []int{22, 9464, 9467}},
+		"not asked for": {listening: []int{22, 9465}},
+		"the agent's": {
+			port: 9465, listening: []int{9465},
+			want: []string{`metrics_port = 9465: on host "gpu1", port 9465 is already in use, but the host's agent`},
+		},
+		"the controller's": {
+			port: 9465, listening: []int{9466}, want: []string{"port 9466 is already in use, but the controller"},
+		},
+		"both": {
+			port: 9465, listening: []int{9465, 9466},
+			want: []string{"port 9465 is already in use", "port 9466 is already in use"},
+		},
+		"the cluster's own": {port: 9465, stored: 9465, listening: []int{9465, 9466}},
+		"one of its own": {
+			port: 9466, stored: 9465, listening: []int{9465, 9466, 9467},
+			want: []string{"port 9467 is already in use, but the controller"},
+		},
 		"beside its own ones": {port: 9467, stored: 9465, listening: []int{9465, 9466}},
 	} {
 		var problems Problems
-		Agent{MetricsPort: test.port}.CheckMetricsPorts(&problems, "gpu1", test.listening, Agent{MetricsPort: test.stored})
+		Agent{
+			MetricsPort: test.port,
+		}.CheckMetricsPorts(&problems, "gpu1", test.listening, Agent{MetricsPort: test.stored})
 		if len(problems) != len(test.want) {
 			t.Errorf("%s: %v, want %d problems", name, problems, len(test.want))
 			continue
@@ -74,9 +87,14 @@ func TestAgentValidate(t *testing.T) {
 		"for root alone": {Agent{MetricsPort: 1023}, "metrics_port = 1023: " + allowed},
 		"without a next": {Agent{MetricsPort: 65535}, "metrics_port = 65535: " + allowed},
 		"below 0":        {Agent{MetricsPort: -1}, allowed},
-		"without agents": {Agent{MetricsPort: 9465, Disabled: true}, "metrics_port = 9465: there is hardly anything to serve without agents"},
+		"without agents": {
+			Agent{MetricsPort: 9465, Disabled: true},
+			"metrics_port = 9465: there is hardly anything to serve without agents",
+		},
 	} {
-		cluster := Cluster{Name: "lab", Hosts: map[string]Host{"a": {Capacity: Capacity{CPUs: 1, MemoryMiB: 1}}}, Agent: test.agent}
+		cluster := Cluster{
+			Name: "lab", Hosts: map[string]Host{"a": {Capacity: Capacity{CPUs: 1, MemoryMiB: 1}}}, Agent: test.agent,
+		}
 		problems := cluster.Validate()
 		if test.want == "" {
 			if diff := cmp.Diff(Problems(nil), problems); diff != "" {
@@ -84,7 +102,8 @@ func TestAgentValidate(t *testing.T) {
 			}
 			continue
 		}
-		if len(problems) != 1 || problems[0].Path.String() != "agent.metrics_port" || !strings.Contains(problems[0].Detail, test.want) {
+		if len(problems) != 1 || problems[0].Path.String() != "agent.metrics_port" ||
+			!strings.Contains(problems[0].Detail, test.want) {
 			t.Errorf("%s: %v, want %q", name, problems, test.want)
 		}
 	}

@@ -30,11 +30,14 @@ var (
 func CheckName(ps *Problems, path Path, what, name string) {
 	switch {
 	case name == "":
-		ps.Add(path, "Missing "+what+" name", "a %s needs a name: lower-case letters, digits and hyphens, such as \"lab-1\"", what)
+		ps.Add(path, "Missing "+what+" name",
+			"a %s needs a name: lower-case letters, digits and hyphens, such as \"lab-1\"", what)
 	case len(name) > MaxNameLength:
-		ps.Add(path, "Invalid "+what+" name", "%q has %d characters; at most %d are allowed", name, len(name), MaxNameLength)
+		ps.Add(path, "Invalid "+what+" name", "%q has %d characters; at most %d are allowed", name, len(name),
+			MaxNameLength)
 	case !dnsLabel.MatchString(name):
-		ps.Add(path, "Invalid "+what+" name", "%q is not a DNS label: use lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen", name)
+		ps.Add(path, "Invalid "+what+" name", "%q is not a DNS label: use lower-case letters, digits and hyphens, "+
+			"starting with a letter and not ending with a hyphen", name)
 	}
 }
 
@@ -42,20 +45,25 @@ func CheckName(ps *Problems, path Path, what, name string) {
 // no hyphen first or last, at most 63 characters each, joined by dots, at most 253 characters in total.
 func CheckHostName(ps *Problems, path Path, name string) {
 	if name == "" {
-		ps.Add(path, "Missing host name", "a host needs a name: lower-case letters, digits, hyphens and dots, such as \"gpu1\" or \"gpu1.lab.example\"")
+		ps.Add(path, "Missing host name",
+			"a host needs a name: lower-case letters, digits, hyphens and dots, such as \"gpu1\" or "+
+				"\"gpu1.lab.example\"")
 		return
 	}
 	if len(name) > maxHostNameLength {
-		ps.Add(path, "Invalid host name", "%q has %d characters; at most %d are allowed", name, len(name), maxHostNameLength)
+		ps.Add(path, "Invalid host name", "%q has %d characters; at most %d are allowed", name, len(name),
+			maxHostNameLength)
 		return
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		switch {
 		case len(label) > MaxNameLength:
-			ps.Add(path, "Invalid host name", "its part %q has %d characters; at most %d are allowed between two dots", label, len(label), MaxNameLength)
+			ps.Add(path, "Invalid host name", "its part %q has %d characters; at most %d are allowed between two dots",
+				label, len(label), MaxNameLength)
 			return
 		case !hostLabel.MatchString(label):
-			ps.Add(path, "Invalid host name", "%q is not a valid host name: use lower-case letters, digits and hyphens, without a hyphen first or last, in parts separated by dots", name)
+			ps.Add(path, "Invalid host name", "%q is not a valid host name: use lower-case letters, digits and "+
+				"hyphens, without a hyphen first or last, in parts separated by dots", name)
 			return
 		}
 	}
@@ -73,7 +81,8 @@ func PoolName(group, role string) string { return group + "-" + role }
 func CheckMemberNames(ps *Problems, path Path, group, role string) {
 	longest := len(group) + len(role) + 2 + reservedIndexDigits
 	if longest > MaxNameLength {
-		ps.Add(path, "Names too long", "members are named <group>-<role>-<index>; with %q and %q, that is up to %d characters, but only %d are allowed: shorten one by %d",
+		ps.Add(path, "Names too long", "members are named <group>-<role>-<index>; with %q and %q, that is up to %d "+
+			"characters, but only %d are allowed: shorten one by %d",
 			group, role, longest, MaxNameLength, longest-MaxNameLength)
 	}
 }

@@ -36,7 +36,10 @@ func TestCheckName(t *testing.T) {
 
 func TestCheckHostName(t *testing.T) {
 	long := strings.Repeat("a", 63)
-	for _, name := range []string{"a", "gpu1", "1", "10-0-0-1", "gpu1.lab.example", "ip-10-0-0-1.ec2.internal", "3com.com", long + "." + long + "." + long + "." + long[:61]} {
+	for _, name := range []string{
+		"a", "gpu1", "1", "10-0-0-1", "gpu1.lab.example", "ip-10-0-0-1.ec2.internal", "3com.com",
+		long + "." + long + "." + long + "." + long[:61],
+	} {
 		var ps Problems
 		if CheckHostName(&ps, Path{"hosts", Key(name)}, name); len(ps) > 0 {
 			t.Errorf("%q: %v", name, ps.Err())
@@ -83,7 +86,8 @@ func TestMemberNames(t *testing.T) {
 		t.Errorf("names of 63 characters: %v", ps.Err())
 	}
 	CheckMemberNames(&ps, Path{"roles", Key(role)}, group, role+"rr")
-	if len(ps) != 1 || !strings.Contains(ps[0].Detail, "up to 65 characters, but only 63 are allowed: shorten one by 2") {
+	if len(ps) != 1 ||
+		!strings.Contains(ps[0].Detail, "up to 65 characters, but only 63 are allowed: shorten one by 2") {
 		t.Errorf("names of 65 characters: %v", ps)
 	}
 }

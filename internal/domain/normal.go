@@ -56,7 +56,10 @@ func (c Container) normal() Container {
 		c.HealthCheck = &check
 	}
 	if c.Logging != nil {
-		c.Logging = &Logging{Driver: c.Logging.Driver, Options: changed(c.Logging.Options, func(_, value string) string { return value })}
+		c.Logging = &Logging{
+			Driver:  c.Logging.Driver,
+			Options: changed(c.Logging.Options, func(_, value string) string { return value }),
+		}
 	}
 	return c
 }

@@ -22,9 +22,11 @@ func TestNormal(t *testing.T) {
 			Ulimits:     map[string]Ulimit{},
 			HealthCheck: &HealthCheck{Command: []string{}, Interval: &none, Timeout: &minute},
 			Logging:     &Logging{Driver: "local", Options: map[string]string{}},
-			Ports:       map[string]PublishedPort{"a": {Target: 1, Published: 2}, "b": {Target: 3, Published: 4, Protocol: "udp"}},
-			Configs:     map[string]ConfigFile{"a": {Target: "/a"}, "b": {Target: "/b", Mode: 0o600}},
-			Secrets:     map[string]SecretFile{"a": {Version: "1"}, "b": {Version: "1", Target: "/b", Mode: 0o600}},
+			Ports: map[string]PublishedPort{
+				"a": {Target: 1, Published: 2}, "b": {Target: 3, Published: 4, Protocol: "udp"},
+			},
+			Configs: map[string]ConfigFile{"a": {Target: "/a"}, "b": {Target: "/b", Mode: 0o600}},
+			Secrets: map[string]SecretFile{"a": {Version: "1"}, "b": {Version: "1", Target: "/b", Mode: 0o600}},
 		},
 	}
 	want := MemberSpec{
@@ -37,9 +39,14 @@ func TestNormal(t *testing.T) {
 			PullPolicy:  PullIfNotPresent,
 			HealthCheck: &HealthCheck{Timeout: &minute},
 			Logging:     &Logging{Driver: "local"},
-			Ports:       map[string]PublishedPort{"a": {Target: 1, Published: 2, Protocol: "tcp"}, "b": {Target: 3, Published: 4, Protocol: "udp"}},
-			Configs:     map[string]ConfigFile{"a": {Target: "/a", Mode: 0o444}, "b": {Target: "/b", Mode: 0o600}},
-			Secrets:     map[string]SecretFile{"a": {Version: "1", Target: "/run/secrets/a", Mode: 0o400}, "b": {Version: "1", Target: "/b", Mode: 0o600}},
+			Ports: map[string]PublishedPort{
+				"a": {Target: 1, Published: 2, Protocol: "tcp"}, "b": {Target: 3, Published: 4, Protocol: "udp"},
+			},
+			Configs: map[string]ConfigFile{"a": {Target: "/a", Mode: 0o444}, "b": {Target: "/b", Mode: 0o600}},
+			Secrets: map[string]SecretFile{
+				"a": {Version: "1", Target: "/run/secrets/a", Mode: 0o400},
+				"b": {Version: "1", Target: "/b", Mode: 0o600},
+			},
 		},
 	}
 	before, err := json.Marshal(written)

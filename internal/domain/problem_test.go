@@ -46,7 +46,10 @@ func TestProblems(t *testing.T) {
 	if err := ps.Err(); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, not %s", err, want)
 	}
-	if diff := cmp.Diff(Problem{Path: Path{"image"}, Summary: "Not used", Detail: `image "x" has no effect`, Warning: true}, ps[0]); diff != "" {
+	if diff := cmp.Diff(Problem{
+		Path: Path{"image"}, Summary: "Not used", Detail: `image "x" has no effect`, Warning: true,
+	},
+		ps[0]); diff != "" {
 		t.Errorf("warning (-want +got):\n%s", diff)
 	}
 }
@@ -60,19 +63,32 @@ func TestCertain(t *testing.T) {
 		unknown []Path
 		certain bool
 	}{
-		"all is known":          {problem: Problem{Path: Path{"image"}}, certain: true},
-		"another attribute":     {problem: Problem{Path: Path{"wait_for"}}, unknown: []Path{{"image"}}, certain: true},
-		"at":                    {problem: Problem{Path: Path{"image"}}, unknown: []Path{{"wait_for"}, {"image"}}},
-		"above":                 {problem: Problem{Path: Path{"roles", ps, "port"}}, unknown: []Path{{"roles"}}},
-		"below":                 {problem: Problem{Path: Path{"completion"}}, unknown: []Path{{"completion", "when"}}},
-		"a neighbour":           {problem: Problem{Path: Path{"roles", ps, "port"}}, unknown: []Path{{"roles", ps, "replicas"}}, certain: true},
-		"in an element":         {problem: Problem{Path: Path{"roles", ps}}, unknown: []Path{{"roles", ps, "image"}}, certain: true},
-		"in an item":            {problem: Problem{Path: Path{"rates", 0}}, unknown: []Path{{"rates", 0, "count"}}},
-		"an element":            {problem: Problem{Path: Path{"roles", ps}}, unknown: []Path{{"roles", ps}}},
-		"anything for no path":  {problem: Problem{}, unknown: []Path{{"image"}}},
-		"an input":              {problem: Problem{Path: Path{"source"}, Inputs: []Path{{"source"}, {"type"}}}, unknown: []Path{{"type"}}},
-		"no input":              {problem: Problem{Path: Path{"roles"}, Inputs: []Path{{"framework"}}}, unknown: []Path{{"roles", ps, "image"}}, certain: true},
-		"an input of no member": {problem: Problem{Path: Path{"source"}, Inputs: []Path{{"roles", ps, "replicas"}}}, unknown: []Path{{"roles", ps}}},
+		"all is known":      {problem: Problem{Path: Path{"image"}}, certain: true},
+		"another attribute": {problem: Problem{Path: Path{"wait_for"}}, unknown: []Path{{"image"}}, certain: true},
+		"at":                {problem: Problem{Path: Path{"image"}}, unknown: []Path{{"wait_for"}, {"image"}}},
+		"above":             {problem: Problem{Path: Path{"roles", ps, "port"}}, unknown: []Path{{"roles"}}},
+		"below":             {problem: Problem{Path: Path{"completion"}}, unknown: []Path{{"completion", "when"}}},
+		"a neighbour": {
+			problem: Problem{Path: Path{"roles", ps, "port"}}, unknown: []Path{{"roles", ps, "replicas"}},
+			certain: true,
+		},
+		"in an element": {
+			problem: Problem{Path: Path{"roles", ps}}, unknown: []Path{{"roles", ps, "image"}}, certain: true,
+		},
+		"in an item":           {problem: Problem{Path: Path{"rates", 0}}, unknown: []Path{{"rates", 0, "count"}}},
+		"an element":           {problem: Problem{Path: Path{"roles", ps}}, unknown: []Path{{"roles", ps}}},
+		"anything for no path": {problem: Problem{}, unknown: []Path{{"image"}}},
+		"an input": {
+			problem: Problem{Path: Path{"source"}, Inputs: []Path{{"source"}, {"type"}}}, unknown: []Path{{"type"}},
+		},
+		"no input": {
+			problem: Problem{Path: Path{"roles"}, Inputs: []Path{{"framework"}}},
+			unknown: []Path{{"roles", ps, "image"}}, certain: true,
+		},
+		"an input of no member": {
+			problem: Problem{Path: Path{"source"}, Inputs: []Path{{"roles", ps, "replicas"}}},
+			unknown: []Path{{"roles", ps}},
+		},
 	} {
 		if certain := len(Problems{test.problem}.Certain(test.unknown)) == 1; certain != test.certain {
 			t.Errorf("%s: the problem is certain: %t", name, certain)

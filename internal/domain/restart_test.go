@@ -16,14 +16,25 @@ func TestRestartRule(t *testing.T) {
 		want RestartRule
 	}{
 		"nothing said": {Role{}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{"126-127"}}},
-		"never":        {Role{Restart: Restart{Condition: RestartNever}}, RestartRule{RestartNever, 0, seconds(1), ExitCodes{"126-127"}}},
-		"always":       {Role{Restart: Restart{Condition: RestartAlways}}, RestartRule{RestartAlways, 0, seconds(1), ExitCodes{"126-127"}}},
+		"never": {
+			Role{Restart: Restart{Condition: RestartNever}},
+			RestartRule{RestartNever, 0, seconds(1), ExitCodes{"126-127"}},
+		},
+		"always": {
+			Role{Restart: Restart{Condition: RestartAlways}},
+			RestartRule{RestartAlways, 0, seconds(1), ExitCodes{"126-127"}},
+		},
 		"all said": {
 			Role{Restart: Restart{RestartAlways, new(3), new(seconds(0))}, ExitCodes: &ExitCodeRule{ExitCodes{"2"}}},
 			RestartRule{RestartAlways, 3, 0, ExitCodes{"2"}},
 		},
-		"no bound":       {Role{Restart: Restart{MaxAttempts: new(0)}}, RestartRule{RestartOnFailure, 0, seconds(1), ExitCodes{"126-127"}}},
-		"no final codes": {Role{ExitCodes: &ExitCodeRule{ExitCodes{}}}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{}}},
+		"no bound": {
+			Role{Restart: Restart{MaxAttempts: new(0)}},
+			RestartRule{RestartOnFailure, 0, seconds(1), ExitCodes{"126-127"}},
+		},
+		"no final codes": {
+			Role{ExitCodes: &ExitCodeRule{ExitCodes{}}}, RestartRule{RestartOnFailure, 6, seconds(1), ExitCodes{}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, c.role.RestartRule()); diff != "" {
@@ -65,12 +76,21 @@ func TestJudge(t *testing.T) {
 		{"success of what always runs", rule(RestartAlways, 0), 0, 0, again("")},
 		{"success of what ran often enough", rule(RestartAlways, 2), 0, 2, completed},
 		{"failure without restarts", rule(RestartNever, 0), 1, 0, failed("exit code 1; restart condition is never")},
-		{"failure in a group that restarts as a whole", rule(RestartByGroup, 0), 137, 0, failed("exit code 137 (signal 9)")},
+		{
+			"failure in a group that restarts as a whole", rule(RestartByGroup, 0), 137, 0,
+			failed("exit code 137 (signal 9)"),
+		},
 		{"success in a group that restarts as a whole", rule(RestartByGroup, 0), 0, 0, completed},
-		{"signal without restarts", rule(RestartNever, 0), 137, 0, failed("exit code 137 (signal 9); restart condition is never")},
+		{
+			"signal without restarts", rule(RestartNever, 0), 137, 0,
+			failed("exit code 137 (signal 9); restart condition is never"),
+		},
 		{"an error of the program", rule(RestartOnFailure, 6), 1, 0, again("exit code 1")},
 		{"last code before the final ones", rule(RestartOnFailure, 6), 125, 0, again("exit code 125")},
-		{"a command that can't be executed", rule(RestartOnFailure, 6), 126, 0, failed("exit code 126, which is final")},
+		{
+			"a command that can't be executed", rule(RestartOnFailure, 6), 126, 0,
+			failed("exit code 126, which is final"),
+		},
 		{"a command that isn't there", rule(RestartOnFailure, 6), 127, 0, failed("exit code 127, which is final")},
 		{"first code after the final ones", rule(RestartOnFailure, 6), 128, 0, again("exit code 128")},
 		{"signal", rule(RestartOnFailure, 6), 139, 0, again("exit code 139 (signal 11)")},
@@ -130,10 +150,12 @@ func TestParseExitCodes(t *testing.T) {
 		}
 	}
 	for _, entry := range []string{
-		"", "0", "256", "-", "-1", "1-", "-3-5", "0-3", "3-1", "1-256", "1-2-3", "one", "1 - 2", " 1", "1.0", "+1", "1-+2", "99999999999999999999",
+		"", "0", "256", "-", "-1", "1-", "-3-5", "0-3", "3-1", "1-256", "1-2-3", "one", "1 - 2", " 1", "1.0", "+1",
+		"1-+2", "99999999999999999999",
 	} {
 		low, high, err := ParseExitCodes(entry)
-		if want := fmt.Sprintf("%q is not an exit code from 1 to 255 or a range such as \"1-127\"", entry); err == nil || err.Error() != want {
+		if want := fmt.Sprintf("%q is not an exit code from 1 to 255 or a range such as \"1-127\"",
+			entry); err == nil || err.Error() != want {
 			t.Errorf("%q is %d to %d (%v); the error should be: %s", entry, low, high, err, want)
 		}
 	}

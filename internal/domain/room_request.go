@@ -60,7 +60,8 @@ func (r RoomRequest) WithRuns(n int) RoomRequest {
 
 // Asks reports whether another request asks for the same.
 func (r RoomRequest) Asks(other RoomRequest) bool {
-	return r.Sweep == other.Sweep && r.Since.Equal(other.Since) && r.Spec.Equal(other.Spec) && maps.Equal(r.Most, other.Most)
+	return r.Sweep == other.Sweep && r.Since.Equal(other.Since) && r.Spec.Equal(other.Spec) &&
+		maps.Equal(r.Most, other.Most)
 }
 
 // InTurn returns requests in the order in which they are served: by priority, then by age.
@@ -75,5 +76,6 @@ func InTurn(requests map[string]RoomRequest) []RoomRequest {
 
 // Turn compares two requests by their order of service; it is negative if r is served first.
 func (r RoomRequest) Turn(other RoomRequest) int {
-	return cmp.Or(cmp.Compare(other.Spec.Priority, r.Spec.Priority), r.Since.Compare(other.Since), cmp.Compare(r.Spec.Name, other.Spec.Name))
+	return cmp.Or(cmp.Compare(other.Spec.Priority, r.Spec.Priority), r.Since.Compare(other.Since),
+		cmp.Compare(r.Spec.Name, other.Spec.Name))
 }

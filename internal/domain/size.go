@@ -26,7 +26,8 @@ func (r ResourceRequirements) Sized(to Resources) ResourceRequirements {
 	}
 	if to.MemoryMiB > 0 {
 		sized.MemoryMiB = to.MemoryMiB
-		sized.Limits.MemoryMiB = int64(inProportion(float64(r.Limits.MemoryMiB), float64(r.MemoryMiB), float64(to.MemoryMiB)))
+		sized.Limits.MemoryMiB = int64(inProportion(float64(r.Limits.MemoryMiB), float64(r.MemoryMiB),
+			float64(to.MemoryMiB)))
 	}
 	return sized
 }

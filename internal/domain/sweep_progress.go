@@ -38,7 +38,8 @@ func (p SweepProgress) validate(ps *Problems, at Path, s Sweep) {
 	}
 	checkDuration(ps, at.At("settle"), "Invalid duration", p.Settle, MinRunSettle, MaxRunSettle)
 	if s.MaxParallel != nil && *s.MaxParallel == 1 {
-		ps.Warn(at, "Progress not used", "max_parallel is 1, but progress decides how many more run beside the first; omit one of them")
+		ps.Warn(at, "Progress not used",
+			"max_parallel is 1, but progress decides how many more run beside the first; omit one of them")
 		ps.DecidedBy([]Path{at, {"max_parallel"}})
 	}
 }

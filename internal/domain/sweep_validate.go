@@ -23,7 +23,8 @@ func (s Sweep) Validate() Problems {
 	CheckName(&ps, Path{"name"}, "sweep", s.Name)
 	s.validateKeys(&ps)
 	if n := s.MaxParallel; n != nil && *n < 1 {
-		ps.Add(Path{"max_parallel"}, "Invalid number of runs", "must be 1 or more, got %d. Omit it to run as many as there is room for", *n)
+		ps.Add(Path{"max_parallel"}, "Invalid number of runs",
+			"must be 1 or more, got %d. Omit it to run as many as there is room for", *n)
 	}
 	s.Admission.validate(&ps, s)
 	s.Retry.validate(&ps)
@@ -44,7 +45,9 @@ func (s Sweep) Validate() Problems {
 		oneOf(&ps, Path{"objective", "goal"}, "goal", s.Objective.Goal, Goals)
 		at := Path{"objective", "pattern"}
 		if pattern := checkPattern(&ps, at, s.Objective.Pattern); pattern != nil && pattern.NumSubexp() != 1 {
-			ps.Add(at, "Invalid pattern", "%q has %d capture groups; it needs exactly one, for the number, such as \"accuracy=([0-9.]+)\"", s.Objective.Pattern, pattern.NumSubexp())
+			ps.Add(at, "Invalid pattern",
+				"%q has %d capture groups; it needs exactly one, for the number, such as \"accuracy=([0-9.]+)\"",
+				s.Objective.Pattern, pattern.NumSubexp())
 		}
 	}
 	if s.Progress != nil {
@@ -53,14 +56,20 @@ func (s Sweep) Validate() Problems {
 	oneOf(&ps, Path{"wait_for"}, "state to wait for", s.WaitFor, SweepWaitFors)
 	oneOf(&ps, Path{"rerun"}, "rerun rule", s.Rerun, Reruns)
 	if len(s.Triggers) > 0 && (s.Rerun == "" || s.Rerun == RerunChanged) {
-		ps.Warn(Path{"triggers"}, "Triggers not used", "rerun = %q reruns what changed, regardless of the triggers; set rerun to %q or %q", RerunChanged, RerunFailed, RerunAll)
+		ps.Warn(Path{"triggers"}, "Triggers not used",
+			"rerun = %q reruns what changed, regardless of the triggers; set rerun to %q or %q", RerunChanged,
+			RerunFailed, RerunAll)
 		ps.DecidedBy([]Path{{"triggers"}, {"rerun"}})
 	}
 	if s.Placement.Strategy == OnePerHost {
-		ps.Add(Path{"placement", "strategy"}, "Strategy of roles", "%q counts the members of one role, but each run has a role of its own; use %q, and resources or max_parallel to limit the runs on a host", OnePerHost, Spread)
+		ps.Add(Path{"placement", "strategy"}, "Strategy of roles", "%q counts the members of one role, but each run "+
+			"has a role of its own; use %q, and resources or max_parallel to limit the runs on a host", OnePerHost,
+			Spread)
 	}
 	if c := s.Container; c != nil && len(c.Secrets) > 0 {
-		ps.Add(Path{"container", "secrets"}, "No secrets in sweeps", "runs start after the apply, when its secrets are no longer available; mount a file from the hosts, or use a group")
+		ps.Add(Path{"container", "secrets"}, "No secrets in sweeps",
+			"runs start after the apply, when its secrets are no longer available; mount a file from the hosts, or "+
+				"use a group")
 	}
 	return ps
 }
@@ -77,9 +86,11 @@ func (s Sweep) validateConfig(ps *Problems) {
 			ps.Add(at, "No such run", "there is no run %q; the keys of config must be keys of runs", key)
 			ps.DecidedBy([]Path{at, {"runs"}})
 		case s.Config[key] == "":
-			ps.Add(at, "Empty config", "the file of run %q must not be empty; leave it out, or write \"\\n\" for an empty line", key)
+			ps.Add(at, "Empty config",
+				"the file of run %q must not be empty; leave it out, or write \"\\n\" for an empty line", key)
 		case size > maxRunConfig:
-			ps.Add(at, "Config too large", "the file of run %q takes %d bytes as stored; at most %d are allowed: put large files on the hosts, and mount them", key, size, maxRunConfig)
+			ps.Add(at, "Config too large", "the file of run %q takes %d bytes as stored; at most %d are allowed: put "+
+				"large files on the hosts, and mount them", key, size, maxRunConfig)
 		}
 	}
 }
@@ -90,7 +101,9 @@ func (r Results) validate(ps *Problems) {
 	case path.IsAbs(r.Path):
 		validateTarget(ps, at, r.Path)
 	case !IsLocal(r.Path) || path.Clean(r.Path) == ".":
-		ps.Add(at, "Invalid path", "%q is not below the run's own folder: use a path such as \"results\", without \"..\", or an absolute one", r.Path)
+		ps.Add(at, "Invalid path",
+			"%q is not below the run's own folder: use a path such as \"results\", without \"..\", or an absolute one",
+			r.Path)
 	}
 	oneOf(ps, Path{"results", "on_destroy"}, "on_destroy value", r.OnDestroy, ResultsOnDestroys)
 }
@@ -101,16 +114,20 @@ const badKeys = 5
 // validateKeys checks that the keys can be part of the names of members.
 func (s Sweep) validateKeys(ps *Problems) {
 	if len(s.Runs) == 0 {
-		ps.Add(Path{"runs"}, "No runs", "a sweep needs runs: an environment for each key, such as { \"lr-1\" = { LR = 0.1 }, \"lr-2\" = { LR = 0.01 } }")
+		ps.Add(Path{"runs"}, "No runs",
+			"a sweep needs runs: an environment for each key, such as { \"lr-1\" = { LR = 0.1 }, \"lr-2\" = { "+
+				"LR = 0.01 } }")
 	}
 	if len(s.Runs) > MaxRuns {
-		ps.Add(Path{"runs"}, "Too many runs", "%d runs exceed the limit of %d per sweep; split them into several sweeps", len(s.Runs), MaxRuns)
+		ps.Add(Path{"runs"}, "Too many runs",
+			"%d runs exceed the limit of %d per sweep; split them into several sweeps", len(s.Runs), MaxRuns)
 	}
 	around := len(MemberName(s.Name, "", MaxReplicas-1))
 	longest := MaxNameLength - around
 	if longest < 1 {
 		if len(s.Name) <= MaxNameLength { // otherwise it is reported already
-			ps.Add(Path{"name"}, "Invalid sweep name", "%q has %d characters, which leaves none for the keys of runs in the names of their members, %s; use %d or fewer",
+			ps.Add(Path{"name"}, "Invalid sweep name", "%q has %d characters, which leaves none for the keys of runs "+
+				"in the names of their members, %s; use %d or fewer",
 				s.Name, len(s.Name), RunName("<sweep>", "<key>"), MaxNameLength-(around-len(s.Name))-1)
 		}
 		return
@@ -127,7 +144,8 @@ func (s Sweep) validateKeys(ps *Problems) {
 			more = fmt.Sprintf("; the same goes for %d more", len(bad)-badKeys)
 		}
 		ps.Add(Path{"runs", Key(key)}, "Invalid key",
-			"%q can't be part of a member's name, %s: a key has up to %d lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen, such as %q%s",
+			"%q can't be part of a member's name, %s: a key has up to %d lower-case letters, digits and hyphens, "+
+				"starting with a letter and not ending with a hyphen, such as %q%s",
 			key, RunName("<sweep>", "<key>"), longest, s.usableKey(key, longest), more)
 		ps.DecidedBy([]Path{{"name"}, {"runs", Key(key)}})
 	}
@@ -158,15 +176,18 @@ func shortened(name string, longest int) string {
 func (a Admission) validate(ps *Problems, s Sweep) {
 	at := Path{"admission"}
 	if a.FreeGPUMemory && s.GPUs == nil {
-		ps.Add(at.At("free_gpu_memory"), "No GPUs", "free_gpu_memory is set, but the runs request no GPUs; declare gpus with memory_mib")
+		ps.Add(at.At("free_gpu_memory"), "No GPUs",
+			"free_gpu_memory is set, but the runs request no GPUs; declare gpus with memory_mib")
 		ps.DecidedBy([]Path{at.At("free_gpu_memory"), {"gpus"}})
 	}
 	if a.FreeGPUMemory && s.GPUs != nil && s.GPUs.MemoryMiB == 0 {
-		ps.Add(Path{"gpus", "memory_mib"}, "Missing GPU memory", "admission.free_gpu_memory compares what is free with what a run needs at its peak: declare it")
+		ps.Add(Path{"gpus", "memory_mib"}, "Missing GPU memory",
+			"admission.free_gpu_memory compares what is free with what a run needs at its peak: declare it")
 		ps.DecidedBy([]Path{at.At("free_gpu_memory"), {"gpus"}})
 	}
 	if a.FreeMemory && s.Resources.MemoryMiB == 0 {
-		ps.Add(Path{"resources", "memory_mib"}, "Missing memory", "admission.free_memory compares what is free with what a run needs at its peak: declare it")
+		ps.Add(Path{"resources", "memory_mib"}, "Missing memory",
+			"admission.free_memory compares what is free with what a run needs at its peak: declare it")
 		ps.DecidedBy([]Path{at.At("free_memory"), {"resources"}})
 	}
 	if r := a.ReservePercent; r != nil && (*r < 0 || *r >= 100 || math.IsNaN(*r)) {

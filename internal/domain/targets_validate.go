@@ -20,12 +20,16 @@ func validateMounts(ps *Problems, at Path, mounts []Mount) {
 		switch source := path.At("source"); m.Type {
 		case "", MountBind:
 			if !strings.HasPrefix(m.Source, "/") {
-				ps.Add(source, "Invalid mount", "%q is not an absolute path, which a bind mount needs; abspath(...) makes one", m.Source)
+				ps.Add(source, "Invalid mount",
+					"%q is not an absolute path, which a bind mount needs; abspath(...) makes one", m.Source)
 				ps.DecidedBy([]Path{source, path.At("type")})
 			}
 		case MountVolume:
 			if !volumeName.MatchString(m.Source) {
-				ps.Add(source, "Invalid mount", "%q is not a valid volume name: use two or more letters, digits, underscores, dots and hyphens, starting with a letter or digit; for a path of the host, use type %q", m.Source, MountBind)
+				ps.Add(source, "Invalid mount", "%q is not a valid volume name: use two or more letters, digits, "+
+					"underscores, dots and hyphens, starting with a letter or digit; for a path of the host, "+
+					"use type %q", m.Source,
+					MountBind)
 			}
 		case MountTmpfs:
 			if m.Source != "" {
@@ -66,7 +70,8 @@ func validateTarget(ps *Problems, at Path, target string) {
 	case path.Clean(target) == "/":
 		ps.Add(at, "Invalid target", "%q is the root of the file system, which can't be mounted over", target)
 	case path.Clean(target) == FilesDir || strings.HasPrefix(path.Clean(target), FilesDir+"/"):
-		ps.Add(at, "Reserved target", "%q is in %s, where Trainyard puts the files that it generates for members, such as the MPI hostfile; choose another folder", target, FilesDir)
+		ps.Add(at, "Reserved target", "%q is in %s, where Trainyard puts the files that it generates for members, "+
+			"such as the MPI hostfile; choose another folder", target, FilesDir)
 	}
 }
 
@@ -126,7 +131,8 @@ func targets(g Group, role string) []target {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(effective.Container.Secrets)) {
-		list = append(list, target{at.At("container", "secrets", Key(name), "target"), effective.Container.Secrets[name].Path(name)})
+		list = append(list,
+			target{at.At("container", "secrets", Key(name), "target"), effective.Container.Secrets[name].Path(name)})
 	}
 	return list
 }

@@ -9,10 +9,12 @@ func TestUpdateEqual(t *testing.T) {
 		want bool
 	}{
 		"defaults written out": {Update{}, Update{Delay: &none, OnFailure: UpdatePause}, true},
-		"the same delay":       {Update{Parallelism: 2, Delay: new(second)}, Update{Parallelism: 2, Delay: new(second)}, true},
-		"another delay":        {Update{Delay: &second}, Update{}, false},
-		"another number":       {Update{Parallelism: 1}, Update{Parallelism: 2}, false},
-		"another reaction":     {Update{OnFailure: UpdateContinue}, Update{}, false},
+		"the same delay": {
+			Update{Parallelism: 2, Delay: new(second)}, Update{Parallelism: 2, Delay: new(second)}, true,
+		},
+		"another delay":    {Update{Delay: &second}, Update{}, false},
+		"another number":   {Update{Parallelism: 1}, Update{Parallelism: 2}, false},
+		"another reaction": {Update{OnFailure: UpdateContinue}, Update{}, false},
 	} {
 		if got := c.a.Equal(c.b); got != c.want {
 			t.Errorf("%s: %v", name, got)

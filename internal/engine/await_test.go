@@ -30,7 +30,8 @@ func TestAwait(t *testing.T) {
 		"cancelled, and so without more": {ended, lost, time.Time{}, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := engine.Await(c.ctx, c.events(), c.moment); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			if err := engine.Await(c.ctx, c.events(), c.moment); !errors.Is(err, c.want) ||
+				c.want == nil && err != nil {
 				t.Errorf("the error is %v, not %v", err, c.want)
 			}
 		})

@@ -66,7 +66,8 @@ func decode[T any, P domain.Document[T]](item Item) (doc T, err error) {
 	err = json.Unmarshal(item.Data, &doc)
 	head := P(&doc).Head()
 	// Report the version even if decoding failed: a newer version may well be why the content doesn't fit.
-	if _, unfit := errors.AsType[*json.UnmarshalTypeError](err); (err == nil || unfit) && head.Version != domain.DocumentVersion {
+	if _, unfit := errors.AsType[*json.UnmarshalTypeError](err); (err == nil || unfit) &&
+		head.Version != domain.DocumentVersion {
 		err = fmt.Errorf("it has version %d, and this version of Trainyard supports version %d",
 			head.Version, domain.DocumentVersion)
 	}

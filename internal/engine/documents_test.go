@@ -27,9 +27,11 @@ func stored(t *testing.T) (*storetest.Memory, domain.GroupDocument) {
 	s := &storetest.Memory{}
 	_, err := engine.Put(t.Context(), s, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab"}})
 	must(t, err)
-	group, err := engine.Put(t.Context(), s, domain.GroupDocument{Spec: domain.Group{Cluster: "lab", Name: "job"}, Counts: map[string]int{"worker": 2}})
+	group, err := engine.Put(t.Context(), s,
+		domain.GroupDocument{Spec: domain.Group{Cluster: "lab", Name: "job"}, Counts: map[string]int{"worker": 2}})
 	must(t, err)
-	_, err = engine.Put(t.Context(), s, domain.AutoscalingPolicyDocument{Spec: domain.AutoscalingPolicy{Group: "job", Role: "worker", Max: 4}})
+	_, err = engine.Put(t.Context(), s,
+		domain.AutoscalingPolicyDocument{Spec: domain.AutoscalingPolicy{Group: "job", Role: "worker", Max: 4}})
 	must(t, err)
 	return s, group
 }
@@ -44,7 +46,8 @@ func TestDocuments(t *testing.T) {
 	must(t, err)
 	groups, err := engine.List[domain.GroupDocument](ctx, s)
 	must(t, err)
-	if diff := cmp.Diff([]domain.GroupDocument{group, group}, []domain.GroupDocument{read, groups["job"]}); diff != "" || len(groups) != 1 {
+	if diff := cmp.Diff([]domain.GroupDocument{group, group},
+		[]domain.GroupDocument{read, groups["job"]}); diff != "" || len(groups) != 1 {
 		t.Errorf("as written and as read (-want +got):\n%s", diff)
 	}
 	cluster, err := engine.Cluster(ctx, s)
@@ -75,7 +78,9 @@ func TestUnreadableDocuments(t *testing.T) {
 		`{"counts":3,"version":99}`: "it has version 99",
 		`[]`:                        "it has version 0",
 	} {
-		s.Set(engine.Item{Key: engine.Key{Kind: domain.GroupKind, Name: "job"}, Revision: 1, Data: []byte(data), Where: "shelf 3"})
+		s.Set(engine.Item{
+			Key: engine.Key{Kind: domain.GroupKind, Name: "job"}, Revision: 1, Data: []byte(data), Where: "shelf 3",
+		})
 		_, get := engine.Get[domain.GroupDocument](t.Context(), s, "job")
 		_, list := engine.List[domain.GroupDocument](t.Context(), s)
 		var again engine.Decoded[domain.GroupDocument, *domain.GroupDocument]
@@ -119,7 +124,9 @@ func TestDecoded(t *testing.T) {
 		return documents
 	}
 	first := list()
-	if again := list(); !maps.EqualFunc(first, again, func(a, b domain.GroupDocument) bool { return cmp.Equal(a, b) }) || len(first) != 1 {
+	if again := list(); !maps.EqualFunc(first, again, func(a, b domain.GroupDocument) bool {
+		return cmp.Equal(a, b)
+	}) || len(first) != 1 {
 		t.Errorf("the groups are %+v, and then %+v", first, again)
 	}
 	list()["job"].Counts["worker"] = 7 // the document is shared, so this shows whether it is decoded again

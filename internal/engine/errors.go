@@ -49,7 +49,10 @@ type CorruptError struct {
 
 // Error names the document's location and the fault.
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("%s is corrupt: %v; nothing was changed: restore it from a backup, or move it away to have it written anew", e.Where, e.Err)
+	return fmt.Sprintf(
+		"%s is corrupt: %v; nothing was changed: restore it from a backup, or move it away to have it written anew",
+		e.Where, e.Err,
+	)
 }
 
 // Unwrap returns the fault.

@@ -40,7 +40,8 @@ func (t Traits) CheckCluster(c domain.Cluster) domain.Problems {
 	check(t.Supports.Endpoint, domain.Path{"endpoint"}, c.Endpoint)
 	check(t.Supports.Containers, domain.Path{"agent", "image"}, c.Agent.Image)
 	if c.Agent.MetricsPort != 0 && t.NoMetricsPort != "" {
-		ps.Add(domain.Path{"agent", "metrics_port"}, "Not supported by this engine", "the engine %q does not support metrics_port = %d: %s", t.Name, c.Agent.MetricsPort, t.NoMetricsPort)
+		ps.Add(domain.Path{"agent", "metrics_port"}, "Not supported by this engine",
+			"the engine %q does not support metrics_port = %d: %s", t.Name, c.Agent.MetricsPort, t.NoMetricsPort)
 	}
 	if c.Network != nil && !t.Supports.Network {
 		t.unsupported(&ps, domain.Path{"network"}, "network")
@@ -86,20 +87,24 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	var ps domain.Problems
 	at := domain.Path{"roles", domain.Key(spec.Role)}
 	if spec.Image != "" {
-		ps.Warn(at.At("image"), "Image not used", "the engine %q runs programs installed on its hosts: image %q has no effect", t.Name, spec.Image)
+		ps.Warn(at.At("image"), "Image not used",
+			"the engine %q runs programs installed on its hosts: image %q has no effect", t.Name, spec.Image)
 	}
 	if len(spec.Command) == 0 {
-		ps.Add(at.At("command"), "Missing command", "the engine %q does not run images: role %q needs a command", t.Name, spec.Role)
+		ps.Add(at.At("command"), "Missing command", "the engine %q does not run images: role %q needs a command",
+			t.Name, spec.Role)
 	}
 	for i, mount := range spec.Mounts {
 		if mount.Type != "" && mount.Type != domain.MountBind {
 			t.unsupported(&ps, at.At("mounts", i, "type"), fmt.Sprintf("type = %q", mount.Type))
 		} else if mount.Source != mount.Target {
 			ps.Add(at.At("mounts", i), "Mount not possible",
-				"the engine %q can't mount %q at %q, as %s see the files of their hosts in place: use the same path for source and target", t.Name, mount.Source, mount.Target, t.plain())
+				"the engine %q can't mount %q at %q, as %s see the files of their hosts in place: use the same path "+
+					"for source and target", t.Name, mount.Source, mount.Target, t.plain())
 		}
 		if mount.ReadOnly {
-			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only", "the engine %q can't prevent %s from writing to %q", t.Name, t.plain(), mount.Target)
+			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only",
+				"the engine %q can't prevent %s from writing to %q", t.Name, t.plain(), mount.Target)
 		}
 	}
 	c := spec.Container
@@ -134,7 +139,8 @@ func (t Traits) plain() string {
 func (t Traits) checkContainer(spec domain.MemberSpec) (ps domain.Problems) {
 	at := domain.Path{"roles", domain.Key(spec.Role)}
 	if spec.WorkingDir != "" && !path.IsAbs(spec.WorkingDir) {
-		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is not an absolute path in the image", spec.WorkingDir)
+		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is not an absolute path in the image",
+			spec.WorkingDir)
 	}
 	in := at.At("container")
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Configs)) {
@@ -149,7 +155,8 @@ func (t Traits) checkContainer(spec domain.MemberSpec) (ps domain.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Ports)) {
 		if port := spec.Container.Ports[name]; port.Published != port.Target {
 			ps.Add(in.At("ports", domain.Key(name), "published"), "Port not possible",
-				"the engine %q can't publish port %d as %d, as containers use the network of their host: have the member listen on %d, and set target = %d",
+				"the engine %q can't publish port %d as %d, as containers use the network of their host: have the "+
+					"member listen on %d, and set target = %d",
 				t.Name, port.Target, port.Published, port.Published, port.Published)
 		}
 	}
@@ -171,7 +178,8 @@ func (t Traits) checkCredentials(ps *domain.Problems, at domain.Path, spec domai
 	placed := func(kind, name, target string) {
 		if target != "" {
 			ps.Add(at.At("container", kind, domain.Key(name), "target"), "Target not possible",
-				"the engine %q can't place a file at %q for one member alone, as %s see the files of their hosts: omit target, and read $%s/%s",
+				"the engine %q can't place a file at %q for one member alone, as %s see the files of their hosts: "+
+					"omit target, and read $%s/%s",
 				t.Name, target, t.plain(), domain.CredentialsVariable, name)
 		}
 	}
@@ -182,16 +190,19 @@ func (t Traits) checkCredentials(ps *domain.Problems, at domain.Path, spec domai
 		placed("secrets", name, c.Secrets[name].Target)
 		if _, twice := c.Configs[name]; twice {
 			ps.Add(at.At("container", "secrets", domain.Key(name)), "Name taken",
-				"%q is already the name of a config, and both would be the file $%s/%s: rename one of them", name, domain.CredentialsVariable, name)
+				"%q is already the name of a config, and both would be the file $%s/%s: rename one of them", name,
+				domain.CredentialsVariable, name)
 		}
 	}
 	if value, own := spec.Env[domain.CredentialsVariable]; own && len(c.Configs)+len(c.Secrets) > 0 {
 		ps.Add(at.At("env", domain.Key(domain.CredentialsVariable)), "Variable taken",
-			"%s = %q can't be set for a role with configs or secrets: it names the folder with these", domain.CredentialsVariable, value)
+			"%s = %q can't be set for a role with configs or secrets: it names the folder with these",
+			domain.CredentialsVariable, value)
 	}
 }
 
 // unsupported adds the problem of an attribute that the engine does not support.
 func (t Traits) unsupported(ps *domain.Problems, at domain.Path, what string) {
-	ps.Add(at, "Not supported by this engine", "the engine %q does not support %s: omit it, or use an engine that does", t.Name, what)
+	ps.Add(at, "Not supported by this engine", "the engine %q does not support %s: omit it, or use an engine that does",
+		t.Name, what)
 }

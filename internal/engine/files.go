@@ -65,7 +65,8 @@ func Files(e Engine) (FileStore, error) {
 	}
 	store, ok := e.(FileStore)
 	if !ok {
-		return nil, fmt.Errorf("the engine %q does not copy files to its hosts, as its members find theirs in images: put them into one, with trainyard_image", e.Traits().Name)
+		return nil, fmt.Errorf("the engine %q does not copy files to its hosts, as its members find theirs in "+
+			"images: put them into one, with trainyard_image", e.Traits().Name)
 	}
 	return store, nil
 }

@@ -28,8 +28,12 @@ func TestFiles(t *testing.T) {
 			return do()
 		})
 	}
-	for name, e := range map[string]Engine{"an engine": imageless{}, "an intercepted one": intercept(imageless{}), "one around it": around{imageless{}}} {
-		if _, err := Files(e); err == nil || !strings.Contains(err.Error(), `the engine "process" does not copy files to its hosts`) || !strings.Contains(err.Error(), "trainyard_image") {
+	for name, e := range map[string]Engine{
+		"an engine": imageless{}, "an intercepted one": intercept(imageless{}), "one around it": around{imageless{}},
+	} {
+		if _, err := Files(e); err == nil || !strings.Contains(err.Error(),
+			`the engine "process" does not copy files to its hosts`) ||
+			!strings.Contains(err.Error(), "trainyard_image") {
 			t.Errorf("%s without files: got %v", name, err)
 		}
 	}
@@ -38,7 +42,9 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, found := store.FindFiles(t.Context())
-	for _, err := range []error{found, store.ProvideFiles(t.Context(), FilesSpec{}), store.RemoveFiles(t.Context(), nil)} {
+	for _, err := range []error{
+		found, store.ProvideFiles(t.Context(), FilesSpec{}), store.RemoveFiles(t.Context(), nil),
+	} {
 		if !errors.Is(err, errStore) {
 			t.Errorf("a call through an interceptor returned %v", err)
 		}

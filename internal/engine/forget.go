@@ -16,7 +16,8 @@ type Forgetter interface {
 func Forget(ctx context.Context, e Engine, host string) error {
 	forgetter, ok := e.(Forgetter)
 	if !ok {
-		return fmt.Errorf("the engine %q does not support forget: to remove an unreachable host from a cluster, apply the cluster without it",
+		return fmt.Errorf("the engine %q does not support forget: to remove an unreachable host from a cluster, "+
+			"apply the cluster without it",
 			e.Traits().Name)
 	}
 	return forgetter.Forget(ctx, host)

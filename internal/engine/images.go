@@ -84,7 +84,8 @@ func (e *ImageTakenError) Error() string {
 	if e.Wanted != "" {
 		wanted = e.Wanted
 	}
-	return fmt.Sprintf("%q is already the name of another image: %s. Nothing was changed. Give %s another name or tag, or remove the other image (docker image rm %s), and run terraform apply again",
+	return fmt.Sprintf("%q is already the name of another image: %s. Nothing was changed. Give %s another name or "+
+		"tag, or remove the other image (docker image rm %s), and run terraform apply again",
 		e.Name, listImages(e.Taken), wanted, e.Name)
 }
 
@@ -123,7 +124,8 @@ func ImageID(name string, found map[string]Image) (string, error) {
 	for host, image := range found {
 		all[host] = image.ID
 	}
-	return "", fmt.Errorf("the hosts have different images under the name %q: %s. Remove the wrong ones (docker image rm %s), and run terraform apply again",
+	return "", fmt.Errorf("the hosts have different images under the name %q: %s. Remove the wrong ones (docker "+
+		"image rm %s), and run terraform apply again",
 		name, listImages(all), name)
 }
 
@@ -157,7 +159,8 @@ func Images(e Engine) (ImageStore, error) {
 	}
 	store, ok := e.(ImageStore)
 	if traits := e.Traits(); !ok && traits.Supports.Images {
-		return nil, fmt.Errorf("the engine %q does not copy images to its hosts: push it to a registry that they can reach, or load it on each of them (docker load --input FILE)", traits.Name)
+		return nil, fmt.Errorf("the engine %q does not copy images to its hosts: push it to a registry that they can "+
+			"reach, or load it on each of them (docker load --input FILE)", traits.Name)
 	} else if !ok {
 		return nil, fmt.Errorf("the engine %q runs no images: use a cluster of another engine", traits.Name)
 	}
@@ -175,9 +178,11 @@ func (i interceptedImages) FindImage(ctx context.Context, name string) (map[stri
 }
 
 func (i interceptedImages) ProvideImage(ctx context.Context, spec ImageSpec) (map[string]Image, error) {
-	return changes(ctx, i.calls, "ProvideImage", func() (map[string]Image, error) { return i.store.ProvideImage(ctx, spec) })
+	return changes(ctx, i.calls, "ProvideImage",
+		func() (map[string]Image, error) { return i.store.ProvideImage(ctx, spec) })
 }
 
 func (i interceptedImages) RemoveImage(ctx context.Context, name, id string) (map[string]string, error) {
-	return changes(ctx, i.calls, "RemoveImage", func() (map[string]string, error) { return i.store.RemoveImage(ctx, name, id) })
+	return changes(ctx, i.calls, "RemoveImage",
+		func() (map[string]string, error) { return i.store.RemoveImage(ctx, name, id) })
 }

@@ -9,7 +9,10 @@ import (
 )
 
 func TestImageID(t *testing.T) {
-	amd := Image{ID: "sha256:amd-id", Content: "sha256:amd", Digests: []string{"reg/trainer@sha256:old", "reg/trainer@sha256:all"}}
+	amd := Image{
+		ID: "sha256:amd-id", Content: "sha256:amd",
+		Digests: []string{"reg/trainer@sha256:old", "reg/trainer@sha256:all"},
+	}
 	arm := Image{ID: "sha256:arm", Content: "sha256:arm-content", Digests: []string{"reg/trainer@sha256:all"}}
 	other := Image{ID: "sha256:other-id", Content: "sha256:other"}
 	elsewhere := Image{ID: "sha256:other-manifest", Content: "sha256:other"} // in another image store
@@ -18,14 +21,22 @@ func TestImageID(t *testing.T) {
 		want  string
 		says  []string // what the error contains
 	}{
-		"one host":                   {found: map[string]Image{"a": other}, want: "sha256:other"},
-		"the same on all":            {found: map[string]Image{"a": amd, "b": amd}, want: "sha256:amd"},
-		"in several image stores":    {found: map[string]Image{"a": other, "b": elsewhere}, want: "sha256:other"},
-		"of several platforms":       {found: map[string]Image{"a": amd, "b": arm}, want: "reg/trainer@sha256:all"},
-		"different images":           {found: map[string]Image{"b": other, "a": arm}, says: []string{"host a has sha256:arm, host b has sha256:other-id", "docker image rm trainer:1"}},
-		"one that is away":           {found: map[string]Image{"a": other, "b": {Away: true}}, want: "sha256:other"},
-		"all are away":               {found: map[string]Image{"a": {Away: true}}, says: []string{`none of the reachable hosts has the image "trainer:1"`}},
-		"one of them from elsewhere": {found: map[string]Image{"a": amd, "b": arm, "c": other}, says: []string{"host c has sha256:other-id"}},
+		"one host":                {found: map[string]Image{"a": other}, want: "sha256:other"},
+		"the same on all":         {found: map[string]Image{"a": amd, "b": amd}, want: "sha256:amd"},
+		"in several image stores": {found: map[string]Image{"a": other, "b": elsewhere}, want: "sha256:other"},
+		"of several platforms":    {found: map[string]Image{"a": amd, "b": arm}, want: "reg/trainer@sha256:all"},
+		"different images": {
+			found: map[string]Image{"b": other, "a": arm},
+			says:  []string{"host a has sha256:arm, host b has sha256:other-id", "docker image rm trainer:1"},
+		},
+		"one that is away": {found: map[string]Image{"a": other, "b": {Away: true}}, want: "sha256:other"},
+		"all are away": {
+			found: map[string]Image{"a": {Away: true}},
+			says:  []string{`none of the reachable hosts has the image "trainer:1"`},
+		},
+		"one of them from elsewhere": {
+			found: map[string]Image{"a": amd, "b": arm, "c": other}, says: []string{"host c has sha256:other-id"},
+		},
 	} {
 		got, err := ImageID("trainer:1", test.found)
 		if got != test.want || (err != nil) != (test.says != nil) {
@@ -41,7 +52,9 @@ func TestImageID(t *testing.T) {
 
 func TestImageIs(t *testing.T) {
 	image := Image{ID: "sha256:1", Content: "sha256:3", Digests: []string{"reg/trainer@sha256:2"}}
-	for id, want := range map[string]bool{"sha256:1": true, "sha256:3": true, "reg/trainer@sha256:2": true, "sha256:2": false, "": false} {
+	for id, want := range map[string]bool{
+		"sha256:1": true, "sha256:3": true, "reg/trainer@sha256:2": true, "sha256:2": false, "": false,
+	} {
 		if image.Is(id) != want {
 			t.Errorf("it is %q: %t", id, !want)
 		}
@@ -53,8 +66,13 @@ func TestImageTakenError(t *testing.T) {
 		err  ImageTakenError
 		says []string
 	}{
-		"one host":      {ImageTakenError{"trainer:1", "sha256:ours", map[string]string{"gpu1": "sha256:theirs"}}, []string{`"trainer:1"`, "host gpu1 has sha256:theirs", "Give sha256:ours another name", "docker image rm trainer:1"}},
-		"not built yet": {ImageTakenError{"trainer:1", "", map[string]string{"gpu2": "sha256:2", "gpu1": "sha256:1"}}, []string{"host gpu1 has sha256:1, host gpu2 has sha256:2", "Give the image another name"}},
+		"one host": {ImageTakenError{"trainer:1", "sha256:ours", map[string]string{"gpu1": "sha256:theirs"}}, []string{
+			`"trainer:1"`, "host gpu1 has sha256:theirs", "Give sha256:ours another name", "docker image rm trainer:1",
+		}},
+		"not built yet": {
+			ImageTakenError{"trainer:1", "", map[string]string{"gpu2": "sha256:2", "gpu1": "sha256:1"}},
+			[]string{"host gpu1 has sha256:1, host gpu2 has sha256:2", "Give the image another name"},
+		},
 	} {
 		for _, phrase := range test.says {
 			if !strings.Contains(test.err.Error(), phrase) {
@@ -113,7 +131,9 @@ func TestImages(t *testing.T) {
 			t.Errorf("a call through an interceptor returned %v", err)
 		}
 	}
-	if want := []string{"FindImage", "FindImage", "ProvideImage", "ProvideImage", "RemoveImage", "RemoveImage"}; !slices.Equal(calls, want) {
+	if want := []string{
+		"FindImage", "FindImage", "ProvideImage", "ProvideImage", "RemoveImage", "RemoveImage",
+	}; !slices.Equal(calls, want) {
 		t.Errorf("the interceptors saw %q, want %q", calls, want)
 	}
 }

@@ -77,7 +77,9 @@ func (i intercepted) Lock(ctx context.Context, name string, holder Holder) (func
 	return changes(ctx, i, "Lock", func() (func() error, error) { return i.engine.Lock(ctx, name, holder) })
 }
 
-func (i intercepted) Hold(ctx context.Context, name string, holder Holder) (held context.Context, release func() error, err error) {
+func (i intercepted) Hold(
+	ctx context.Context, name string, holder Holder,
+) (held context.Context, release func() error, err error) {
 	err = i.acts(ctx, "Hold", func() (err error) {
 		held, release, err = i.engine.Hold(ctx, name, holder)
 		return err
@@ -89,7 +91,9 @@ func (i intercepted) Recognise(ctx context.Context, id string) error {
 	return i.intercept(ctx, Call{Name: "Recognise"}, func() error { return i.engine.Recognise(ctx, id) })
 }
 
-func (i intercepted) Complete(ctx context.Context, cluster domain.Cluster) (completed domain.Cluster, problems domain.Problems, err error) {
+func (i intercepted) Complete(
+	ctx context.Context, cluster domain.Cluster,
+) (completed domain.Cluster, problems domain.Problems, err error) {
 	err = i.intercept(ctx, Call{Name: "Complete"}, func() (err error) {
 		completed, problems, err = i.engine.Complete(ctx, cluster)
 		return err
@@ -201,7 +205,8 @@ func (i intercepted) KeepRegistryLogins(ctx context.Context, group string, image
 }
 
 func (i intercepted) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
-	return reads(ctx, i, "MissingFolders", func() ([]domain.KeptFolder, error) { return i.engine.MissingFolders(ctx, folders) })
+	return reads(ctx, i, "MissingFolders",
+		func() ([]domain.KeptFolder, error) { return i.engine.MissingFolders(ctx, folders) })
 }
 
 func (i intercepted) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit FolderVisitor) error {

@@ -14,7 +14,9 @@ import (
 // untested.
 func TestInterceptSeesAllCalls(t *testing.T) {
 	reads := []string{
-		"Complete", "FindFiles", "FindImage", "Follow", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs", "MissingFolders", "Observe", "Preflight", "ReadFolder", "Recognise", "Residents", "Specified", "Survey", "Usage", "Watch",
+		"Complete", "FindFiles", "FindImage", "Follow", "GPUs", "Get ", "Inventory", "JoinToken", "List ", "Logs",
+		"MissingFolders", "Observe", "Preflight", "ReadFolder", "Recognise", "Residents", "Specified", "Survey",
+		"Usage", "Watch",
 	}
 	stop := errors.New("not made")
 	var seen []Call
@@ -32,7 +34,8 @@ func TestInterceptSeesAllCalls(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for declared, of := range map[reflect.Type]any{
-		reflect.TypeFor[Engine](): intercepted, reflect.TypeFor[ImageStore](): images, reflect.TypeFor[FileStore](): files, reflect.TypeFor[Joiner](): intercepted,
+		reflect.TypeFor[Engine](): intercepted, reflect.TypeFor[ImageStore](): images,
+		reflect.TypeFor[FileStore](): files, reflect.TypeFor[Joiner](): intercepted,
 		reflect.TypeFor[RegistryLoginKeeper](): intercepted,
 	} {
 		for method := range declared.Methods() {

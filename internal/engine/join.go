@@ -24,7 +24,8 @@ type JoinToken struct {
 func RequestJoinToken(ctx context.Context, e Engine, role domain.HostRole) (JoinToken, error) {
 	joiner, ok := e.(Joiner)
 	if !ok {
-		return JoinToken{}, fmt.Errorf("the engine %q has no join tokens: hosts do not join its clusters by themselves", e.Traits().Name)
+		return JoinToken{}, fmt.Errorf("the engine %q has no join tokens: hosts do not join its clusters by themselves",
+			e.Traits().Name)
 	}
 	return joiner.JoinToken(ctx, role)
 }

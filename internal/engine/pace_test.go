@@ -12,7 +12,8 @@ import (
 func TestPace(t *testing.T) {
 	pace := engine.Pace{Factor: 3, Longest: 20 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
-		0: 0, 5 * time.Millisecond: 15 * time.Millisecond, 10 * time.Millisecond: 20 * time.Millisecond, time.Hour: 20 * time.Millisecond,
+		0: 0, 5 * time.Millisecond: 15 * time.Millisecond, 10 * time.Millisecond: 20 * time.Millisecond,
+		time.Hour:     20 * time.Millisecond,
 		math.MaxInt64: 20 * time.Millisecond,
 	} {
 		if rest := pace.After(took); rest != want {

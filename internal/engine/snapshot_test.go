@@ -53,7 +53,8 @@ func TestReadOnce(t *testing.T) {
 		if len(policies) != 1 || policy.Spec.Max != 4 {
 			t.Errorf("the policy is %+v", policy)
 		}
-		if _, err := engine.Get[domain.AutoscalingPolicyDocument](ctx, s, "job/ps"); !errors.Is(err, engine.ErrNotFound) {
+		if _, err := engine.Get[domain.AutoscalingPolicyDocument](ctx, s,
+			"job/ps"); !errors.Is(err, engine.ErrNotFound) {
 			t.Errorf("a policy that is not there: %v", err)
 		}
 	}
@@ -74,7 +75,9 @@ func TestReadOnce(t *testing.T) {
 // TestReadOnceBesideUnreadable: a group can be read, and destroyed, though another one is unreadable.
 func TestReadOnceBesideUnreadable(t *testing.T) {
 	memory, _ := stored(t)
-	store := &counting{Store: memory, unlisted: &engine.CorruptError{Where: "another group", Err: errors.New("cut off")}}
+	store := &counting{
+		Store: memory, unlisted: &engine.CorruptError{Where: "another group", Err: errors.New("cut off")},
+	}
 	s := engine.ReadOnce(store)
 	if doc, err := engine.Get[domain.GroupDocument](t.Context(), s, "job"); err != nil || doc.Spec.Name != "job" {
 		t.Errorf("beside one that can't be read: %+v (%v)", doc, err)

@@ -70,11 +70,13 @@ func (i Item) Check(traits Traits) error {
 	most := min(cmp.Or(i.Kind.MaxBytes, len(i.Data)), cmp.Or(traits.MaxItem, len(i.Data)))
 	switch {
 	case !itemName.MatchString(i.Name) && i.Key != (Key{Kind: domain.ClusterKind}):
-		return fmt.Errorf("%s can't be stored: invalid name: use one or two parts of 1 to 63 lower-case letters, digits and hyphens, separated by a slash", i.Key)
+		return fmt.Errorf("%s can't be stored: invalid name: use one or two parts of 1 to 63 lower-case letters, "+
+			"digits and hyphens, separated by a slash", i.Key)
 	case len(i.Data) == 0:
 		return fmt.Errorf("%s can't be stored: it is empty", i.Key)
 	case len(i.Data) > most:
-		return fmt.Errorf("%s can't be stored: it takes %d bytes, and at most %d are allowed: move files, environment and long commands into "+
+		return fmt.Errorf("%s can't be stored: it takes %d bytes, and at most %d are allowed: move files, "+
+			"environment and long commands into "+
 			"the image or a volume, or split it up", i.Key, len(i.Data), most)
 	}
 	return nil

@@ -117,7 +117,10 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 			for _, i := range document.Indexes(role) {
 				name := domain.MemberName(group, role, i)
 				if _, reported := u.Members[name]; !reported {
-					u.Members[name] = MemberUsage{Group: group, Role: role, Host: document.Assignments[name].Host, Reason: "the member is missing"}
+					u.Members[name] = MemberUsage{
+						Group: group, Role: role, Host: document.Assignments[name].Host,
+						Reason: "the member is missing",
+					}
 				}
 			}
 		}
@@ -150,10 +153,12 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 			sum.TrafficReason = fmt.Sprintf("member %s: %s", name, why)
 		}
 		if running == 1 {
-			sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB, sum.ReceivedBps, sum.SentBps = m.CPUs, m.MemoryMiB, m.GPUMemoryMiB, m.ReceivedBps, m.SentBps
+			sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB, sum.ReceivedBps, sum.SentBps = m.CPUs, m.MemoryMiB,
+				m.GPUMemoryMiB, m.ReceivedBps, m.SentBps
 			continue
 		}
-		sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = add(sum.CPUs, m.CPUs), add(sum.MemoryMiB, m.MemoryMiB), add(sum.GPUMemoryMiB, m.GPUMemoryMiB)
+		sum.CPUs, sum.MemoryMiB, sum.GPUMemoryMiB = add(sum.CPUs, m.CPUs), add(sum.MemoryMiB, m.MemoryMiB),
+			add(sum.GPUMemoryMiB, m.GPUMemoryMiB)
 		sum.ReceivedBps, sum.SentBps = add(sum.ReceivedBps, m.ReceivedBps), add(sum.SentBps, m.SentBps)
 	}
 	switch {
@@ -173,7 +178,9 @@ func add(a, b domain.Measure) domain.Measure {
 		}
 		return new(*a + *b)
 	}
-	return domain.Measure{Last: plus(a.Last, b.Last), Mean: plus(a.Mean, b.Mean), Max: plus(a.Max, b.Max), P95: plus(a.P95, b.P95)}
+	return domain.Measure{
+		Last: plus(a.Last, b.Last), Mean: plus(a.Mean, b.Mean), Max: plus(a.Max, b.Max), P95: plus(a.P95, b.P95),
+	}
 }
 
 // GPUMemory returns the memory in MiB that an instance uses on the GPUs of its host; NaN if unknown.

@@ -19,9 +19,11 @@ func (u Usage) Only(f UsageFilter) Usage {
 	passes := func(asked []string, name string) bool { return asked == nil || slices.Contains(asked, name) }
 	only := Usage{Hosts: maps.Clone(u.Hosts), GPUs: maps.Clone(u.GPUs), Members: maps.Clone(u.Members)}
 	maps.DeleteFunc(only.Hosts, func(name string, _ HostUsage) bool { return !passes(f.Hosts, name) })
-	maps.DeleteFunc(only.GPUs, func(uuid string, g GPUUsage) bool { return !passes(f.Hosts, g.Host) || !passes(f.GPUs, uuid) })
+	maps.DeleteFunc(only.GPUs,
+		func(uuid string, g GPUUsage) bool { return !passes(f.Hosts, g.Host) || !passes(f.GPUs, uuid) })
 	maps.DeleteFunc(only.Members, func(name string, m MemberUsage) bool {
-		return !passes(f.Hosts, m.Host) || !passes(f.Groups, m.Group) || !passes(f.Roles, m.Role) || !passes(f.Members, name)
+		return !passes(f.Hosts, m.Host) || !passes(f.Groups, m.Group) || !passes(f.Roles, m.Role) ||
+			!passes(f.Members, name)
 	})
 	if f.Hosts == nil && f.Members == nil {
 		only.Roles = make(map[string][]string, len(u.Roles))

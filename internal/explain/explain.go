@@ -38,7 +38,9 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 
 // Text returns the newest decisions of a policy, and below them what it may do now, as the command prints them. If part
 // of the history can't be read, it returns the rest with an error.
-func Text(ctx context.Context, cluster string, e engine.Store, group, role string, entries int, now time.Time) (string, error) {
+func Text(
+	ctx context.Context, cluster string, e engine.Store, group, role string, entries int, now time.Time,
+) (string, error) {
 	found, err := read(ctx, cluster, e, options{group: group, role: role, entries: entries}, now)
 	if err != nil {
 		return "", err

@@ -34,7 +34,9 @@ func newFake(t *testing.T, chunks ...autoscale.Chunk) *fake {
 	e := &fake{}
 	put(t, e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab"}})
 	for _, chunk := range chunks {
-		e.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Revision: 1, Data: chunk.Data})
+		e.Set(engine.Item{
+			Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Revision: 1, Data: chunk.Data,
+		})
 	}
 	return e
 }
@@ -55,7 +57,8 @@ func lab(t *testing.T) *fake {
 	}
 	start := time.Now().Add(-3 * time.Hour)
 	for i := range 15 {
-		archive.Add(autoscale.NewEntry("job/worker", start.Add(time.Duration(i)*10*time.Minute), 1, autoscale.Decision{From: i, To: i + 1}))
+		archive.Add(autoscale.NewEntry("job/worker", start.Add(time.Duration(i)*10*time.Minute), 1,
+			autoscale.Decision{From: i, To: i + 1}))
 	}
 	archive.Add(autoscale.NewEntry("old/worker", start, 1, autoscale.Decision{From: 1, To: 2}))
 	chunks, _, err := archive.Pack(start)
@@ -72,7 +75,9 @@ func run(t *testing.T, e engine.Engine, args string) (string, error) {
 	t.Helper()
 	var out strings.Builder
 	err := Run(t.Context(), append([]string{"explain", "--cluster", "lab"}, strings.Fields(args)...),
-		engine.Registry{"process": {Default: true, Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil }}}, &out)
+		engine.Registry{"process": {
+			Default: true, Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return e, nil },
+		}}, &out)
 	return out.String(), err
 }
 
@@ -82,7 +87,9 @@ func TestRun(t *testing.T) {
 		entries int
 		says    []string
 	}{
-		"the newest":             {"job/worker", 10, []string{"  5 → 6 (1 ready)\n", "  14 → 15 (1 ready)\n", "count   15, of 2 to 8"}},
+		"the newest": {
+			"job/worker", 10, []string{"  5 → 6 (1 ready)\n", "  14 → 15 (1 ready)\n", "count   15, of 2 to 8"},
+		},
 		"the very newest":        {"job/worker -n 1", 1, []string{"  14 → 15"}},
 		"all":                    {"job/worker -n 0", 15, []string{"  0 → 1"}},
 		"those of the last time": {"job/worker --since 105m", 7, []string{"  8 → 9"}},
@@ -112,7 +119,8 @@ func TestRunIsPrintable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entry := autoscale.NewEntry("job/worker", time.Now(), 1, autoscale.Decision{From: 1, To: 2, Asked: []autoscale.Asked{{Name: s, Why: s}}})
+		entry := autoscale.NewEntry("job/worker", time.Now(), 1,
+			autoscale.Decision{From: 1, To: 2, Asked: []autoscale.Asked{{Name: s, Why: s}}})
 		entry.Changed, entry.Outcome, entry.OutcomeWhy = []string{s, s}, autoscale.OutcomeHeld, s
 		archive.Add(entry)
 		chunks, _, err := archive.Pack(time.Now())
@@ -134,9 +142,12 @@ func TestRunIsPrintable(t *testing.T) {
 }
 
 func TestRunJSON(t *testing.T) {
-	for args, want := range map[string]int{"--json": 16, "--json job/worker": 15, "--json job/worker -n 2": 2, "--json --since 105m": 7} {
+	for args, want := range map[string]int{
+		"--json": 16, "--json job/worker": 15, "--json job/worker -n 2": 2, "--json --since 105m": 7,
+	} {
 		out, err := run(t, lab(t), args)
-		if lines := strings.Count(out, "\n"); err != nil || lines != want || strings.Count(out, `,"why":"no other count requested"}`) != want {
+		if lines := strings.Count(out, "\n"); err != nil || lines != want ||
+			strings.Count(out, `,"why":"no other count requested"}`) != want {
 			t.Errorf("%s: %d lines (%v), want %d:\n%s", args, lines, err, want, out)
 		}
 	}
@@ -163,7 +174,8 @@ func TestRunFails(t *testing.T) {
 		e := lab(t)
 		e.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: "9"}, Revision: 1, Data: []byte("x")})
 		out, err := run(t, e, args)
-		if err == nil || !strings.Contains(err.Error(), `reading part "9" of the scaling history`) || strings.Count(out, "\n") < 15 {
+		if err == nil || !strings.Contains(err.Error(), `reading part "9" of the scaling history`) ||
+			strings.Count(out, "\n") < 15 {
 			t.Errorf("%s: %v, and it wrote %q", args, err, out)
 		}
 	}

@@ -41,11 +41,15 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	if len(args) > 0 && args[0] == "explain" {
 		args = args[1:]
 	} else if len(args) == 0 || !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
-		return o, fmt.Errorf("autoscale needs the command explain or train, got %q: see terraform-provider-trainyard autoscale --help", args)
+		return o, fmt.Errorf(
+			"autoscale needs the command explain or train, got %q: see terraform-provider-trainyard autoscale --help",
+			args,
+		)
 	}
 	flags := flag.NewFlagSet("autoscale explain", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.IntVar(&o.entries, "n", defaultEntries, "`number` of entries to show, the newest ones; 0 for all, which is the default with --json")
+	flags.IntVar(&o.entries, "n", defaultEntries,
+		"`number` of entries to show, the newest ones; 0 for all, which is the default with --json")
 	flags.DurationVar(&o.since, "since", 0, "omit decisions older than this `time`, such as 2h")
 	flags.BoolVar(&o.json, "json", false, "print entries as JSON, one per line")
 	flags.Usage = func() {

@@ -18,13 +18,25 @@ func TestParse(t *testing.T) {
 		err  string
 	}{
 		{"explain mnist/worker", options{cluster: local, group: "mnist", role: "worker", entries: 10}, ""},
-		{"explain mnist/worker -n 3 --since 2h", options{cluster: local, group: "mnist", role: "worker", entries: 3, since: 2 * time.Hour}, ""},
-		{"explain -n 0 mnist/worker --since 2h", options{cluster: local, group: "mnist", role: "worker", since: 2 * time.Hour}, ""},
+		{
+			"explain mnist/worker -n 3 --since 2h",
+			options{cluster: local, group: "mnist", role: "worker", entries: 3, since: 2 * time.Hour}, "",
+		},
+		{
+			"explain -n 0 mnist/worker --since 2h",
+			options{cluster: local, group: "mnist", role: "worker", since: 2 * time.Hour}, "",
+		},
 		{"explain --json", options{cluster: local, json: true}, ""},
-		{"explain --json -n 10 mnist/worker", options{cluster: local, group: "mnist", role: "worker", entries: 10, json: true}, ""},
+		{
+			"explain --json -n 10 mnist/worker",
+			options{cluster: local, group: "mnist", role: "worker", entries: 10, json: true}, "",
+		},
 		{
 			"explain --engine swarm --endpoint ssh://ops@gpu1 mnist/worker --cluster lab",
-			options{cluster: command.Cluster{Engine: "swarm", Endpoint: "ssh://ops@gpu1", Name: "lab"}, group: "mnist", role: "worker", entries: 10}, "",
+			options{
+				cluster: command.Cluster{Engine: "swarm", Endpoint: "ssh://ops@gpu1", Name: "lab"}, group: "mnist",
+				role: "worker", entries: 10,
+			}, "",
 		},
 		{"", options{}, "autoscale needs the command explain or train, got []"},
 		{"mnist/worker", options{}, `autoscale needs the command explain or train, got ["mnist/worker"]`},

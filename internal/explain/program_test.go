@@ -32,13 +32,15 @@ func TestProgram(t *testing.T) {
 	must(t, err)
 	archive, err := autoscale.OpenArchive(nil, time.Now())
 	must(t, err)
-	archive.Add(autoscale.NewEntry("job/worker", time.Now(), 4, autoscale.Decision{From: 4, To: 6, Asked: []autoscale.Asked{
-		{Name: "cpu", Value: 92.1, Age: time.Second, Count: 6, Known: true, Why: "92.1 of 60"},
-	}}))
+	archive.Add(autoscale.NewEntry("job/worker", time.Now(), 4,
+		autoscale.Decision{From: 4, To: 6, Asked: []autoscale.Asked{
+			{Name: "cpu", Value: 92.1, Age: time.Second, Count: 6, Known: true, Why: "92.1 of 60"},
+		}}))
 	put, _, err := archive.Pack(time.Now())
 	must(t, err)
 	for _, chunk := range put {
-		_, err := e.Put(t.Context(), engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Data: chunk.Data})
+		_, err := e.Put(t.Context(),
+			engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Data: chunk.Data})
 		must(t, err)
 	}
 
@@ -46,17 +48,22 @@ func TestProgram(t *testing.T) {
 	if err != nil || complaint != "" {
 		t.Fatalf("%v: %s", err, complaint)
 	}
-	for _, want := range []string{"  4 → 6\n  cpu  92.1  1s old  asks for 6  92.1 of 60\n", "count    –, of 2 to 8\n", "dry run  decisions are recorded", "next     a decision at "} {
+	for _, want := range []string{
+		"  4 → 6\n  cpu  92.1  1s old  asks for 6  92.1 of 60\n", "count    –, of 2 to 8\n",
+		"dry run  decisions are recorded", "next     a decision at ",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
 	out, complaint, err = run(t, "explain", "--endpoint", stateDir, "--json")
-	if err != nil || complaint != "" || !strings.HasPrefix(out, `{"policy":"job/worker",`) || strings.Count(out, "\n") != 1 {
+	if err != nil || complaint != "" ||
+		!strings.HasPrefix(out, `{"policy":"job/worker",`) || strings.Count(out, "\n") != 1 {
 		t.Errorf("as JSON: %v: %s\n%s", err, complaint, out)
 	}
 	out, complaint, err = run(t, "explain", "--endpoint", stateDir, "job/ps")
-	if err == nil || out != "" || !strings.Contains(complaint, `cluster lab has no autoscaling policy job/ps and no history of one; the policies are ["job/worker"]`) {
+	if err == nil || out != "" || !strings.Contains(complaint,
+		`cluster lab has no autoscaling policy job/ps and no history of one; the policies are ["job/worker"]`) {
 		t.Errorf("of another role: %v: %s\n%s", err, complaint, out)
 	}
 	_, complaint, err = run(t, "explain", "--endpoint", stateDir, "\x1b[2Jjob/ps")
@@ -68,7 +75,8 @@ func TestProgram(t *testing.T) {
 // run runs the provider's command autoscale.
 func run(t *testing.T, args ...string) (out, complaint string, err error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append([]string{"autoscale"}, args...)...)
+	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider),
+		append([]string{"autoscale"}, args...)...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	command.Env = append(os.Environ(), "HOME="+t.TempDir())

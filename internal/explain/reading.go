@@ -63,7 +63,8 @@ func read(ctx context.Context, cluster string, e engine.Store, o options, now ti
 		r.last = &newest[0]
 	}
 	if r.policy == nil && r.last == nil && unread == nil {
-		return r, fmt.Errorf("cluster %s has no autoscaling policy %s and no history of one; the policies are %q", cluster, r.key, slices.Sorted(maps.Keys(policies)))
+		return r, fmt.Errorf("cluster %s has no autoscaling policy %s and no history of one; the policies are %q",
+			cluster, r.key, slices.Sorted(maps.Keys(policies)))
 	}
 	r.entries, r.unread = autoscale.ReadHistory(stored, now, o.selection(now))
 	return r, nil

@@ -24,7 +24,8 @@ func (r reading) write(to io.Writer) error {
 		r.entry(w, e)
 	}
 	if len(r.entries) == 0 {
-		_, _ = fmt.Fprintf(w, "No decisions recorded%s.\n\n", map[bool]string{true: " yet", false: " in this period"}[r.last == nil])
+		_, _ = fmt.Fprintf(w, "No decisions recorded%s.\n\n",
+			map[bool]string{true: " yet", false: " in this period"}[r.last == nil])
 	}
 	r.now(w)
 	return w.Flush()
@@ -62,7 +63,8 @@ func (r reading) entry(w io.Writer, e autoscale.Entry) {
 		_, _ = fmt.Fprintf(w, "  guard %s\t%s\t\t\t%s\n", g.Name, value, why)
 	}
 	for _, v := range e.Vertical {
-		_, _ = fmt.Fprintf(w, "  vertical %s\t%s\t\t%s\t%s\n", v.Name, amount(v.Requested), recommendation(v), printable.Line(v.Why))
+		_, _ = fmt.Fprintf(w, "  vertical %s\t%s\t\t%s\t%s\n", v.Name, amount(v.Requested), recommendation(v),
+			printable.Line(v.Why))
 	}
 	if e.Resized != "" {
 		_, _ = fmt.Fprintf(w, "  size: %s\n", printable.Line(e.Resized))
@@ -157,13 +159,15 @@ func (r reading) now(w io.Writer) {
 	case r.last == nil:
 		line("next", "the first decision, once the controller has read the policy")
 	case r.at.Sub(r.last.Until) > recordedWithin+2*p.Every():
-		line("next", "a decision is overdue, at %s intervals since %s: is the controller running?", p.Every(), r.clock(r.last.Until))
+		line("next", "a decision is overdue, at %s intervals since %s: is the controller running?", p.Every(),
+			r.clock(r.last.Until))
 	default:
 		next := r.last.Until.Add(p.Every())
 		if late := r.at.Sub(next); late > 0 { // decided meanwhile, but not recorded yet
 			next = next.Add(late.Truncate(p.Every()) + p.Every())
 		}
-		line("next", "a decision at %s, in %s, and then every %s", r.clockOn(next, r.at), max(next.Sub(r.at).Round(time.Second), 0), p.Every())
+		line("next", "a decision at %s, in %s, and then every %s", r.clockOn(next, r.at),
+			max(next.Sub(r.at).Round(time.Second), 0), p.Every())
 	}
 }
 
@@ -171,7 +175,8 @@ func (r reading) now(w io.Writer) {
 func (r reading) hook(call domain.HookCall) string {
 	state := strings.TrimPrefix(call.String(), "hook ")
 	if hook := r.policy.Spec.Hooks.At(call.Moment); hook != nil && call.AtWork() {
-		state += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Called, r.at), r.clockOn(call.Called.Add(hook.Limit()), r.at))
+		state += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Called, r.at),
+			r.clockOn(call.Called.Add(hook.Limit()), r.at))
 	}
 	return state
 }

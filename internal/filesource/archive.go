@@ -70,7 +70,8 @@ func visitTar(header *tar.Header, content io.Reader, ignored rules, visit visito
 		file.Link = header.Linkname
 		return visit(file, nil)
 	case tar.TypeLink:
-		return fmt.Errorf("%q is a hard link to %q: create the archive without hard links (tar --hard-dereference)", name, header.Linkname)
+		return fmt.Errorf("%q is a hard link to %q: create the archive without hard links (tar --hard-dereference)",
+			name, header.Linkname)
 	default:
 		return fmt.Errorf("%q is neither a file, a folder nor a symbolic link (type %q)", name, header.Typeflag)
 	}
@@ -79,7 +80,8 @@ func visitTar(header *tar.Header, content io.Reader, ignored rules, visit visito
 // entryName returns the path of an entry of an archive, and false for folders, which only matter for what is in them.
 func entryName(name string, isDir bool) (string, bool, error) {
 	if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
-		return "", false, fmt.Errorf("%q points outside the archive: paths in it must be relative, without \"..\"", name)
+		return "", false, fmt.Errorf("%q points outside the archive: paths in it must be relative, without \"..\"",
+			name)
 	}
 	clean := path.Clean(name)
 	if isDir || clean == "." {

@@ -45,7 +45,8 @@ func byGit(t testing.TB, root string) (names []string) {
 	t.Helper()
 	git := func(args ...string) string {
 		command := exec.CommandContext(t.Context(), "git", args...)
-		command.Dir, command.Env = root, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+		command.Dir, command.Env = root,
+			append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
 		output, err := command.Output()
 		must(t, err)
 		return string(output)
@@ -62,28 +63,31 @@ func byGit(t testing.TB, root string) (names []string) {
 
 // within are files for patterns to match.
 var within = map[string]string{
-	"a.py": "", "a.log": "", "b/a.py": "", "b/a.log": "", "b/c/a.py": "", "b/c/a.log": "", "b/c/d/e": "", "build/a.py": "", "c/b/a.py": "", "x y": "", "x ": "", "#a": "",
+	"a.py": "", "a.log": "", "b/a.py": "", "b/a.log": "", "b/c/a.py": "", "b/c/a.log": "", "b/c/d/e": "",
+	"build/a.py": "", "c/b/a.py": "", "x y": "", "x ": "", "#a": "",
 	"!a": "", "{a}": "", "a,b": "", ".hidden/a": "", "kept": "",
 }
 
 // TestIgnoredAsByGit: the same files are ignored as in git.
 func TestIgnoredAsByGit(t *testing.T) {
 	for name, lists := range map[string]map[string]string{
-		"nothing":                {},
-		"a name":                 {".gitignore": "a.log\n"},
-		"a pattern":              {".gitignore": "*.log\n# *.py\n\n"},
-		"brought back":           {".gitignore": "*.log\n!b/a.log\n"},
-		"the last one counts":    {".gitignore": "!a.log\n*.log\n"},
-		"folders":                {".gitignore": "b/\na.py/\n"},
-		"a folder and what is":   {".gitignore": "b/\n!b/a.py\n"},
-		"anchored":               {".gitignore": "/a.py\n/b/c\n"},
-		"with a slash within":    {".gitignore": "b/a.py\nc/a.py\n"},
-		"any folders":            {".gitignore": "**/c/a.py\nb/**/e\n"},
-		"all in a folder":        {".gitignore": "b/**\n"},
-		"all but one":            {".gitignore": "/*\n!/b/\n!/.gitignore\n"},
-		"all but one, deeper":    {".gitignore": "b/*\n!b/c\nb/c/*\n!b/c/a.py\n"},
-		"everything within":      {".gitignore": "**/b/**\n"},
-		"nested":                 {".gitignore": "*.log\n", "b/.gitignore": "/a.py\n!a.log\n", "b/c/.gitignore": "*\n!.gitignore\n"},
+		"nothing":              {},
+		"a name":               {".gitignore": "a.log\n"},
+		"a pattern":            {".gitignore": "*.log\n# *.py\n\n"},
+		"brought back":         {".gitignore": "*.log\n!b/a.log\n"},
+		"the last one counts":  {".gitignore": "!a.log\n*.log\n"},
+		"folders":              {".gitignore": "b/\na.py/\n"},
+		"a folder and what is": {".gitignore": "b/\n!b/a.py\n"},
+		"anchored":             {".gitignore": "/a.py\n/b/c\n"},
+		"with a slash within":  {".gitignore": "b/a.py\nc/a.py\n"},
+		"any folders":          {".gitignore": "**/c/a.py\nb/**/e\n"},
+		"all in a folder":      {".gitignore": "b/**\n"},
+		"all but one":          {".gitignore": "/*\n!/b/\n!/.gitignore\n"},
+		"all but one, deeper":  {".gitignore": "b/*\n!b/c\nb/c/*\n!b/c/a.py\n"},
+		"everything within":    {".gitignore": "**/b/**\n"},
+		"nested": {
+			".gitignore": "*.log\n", "b/.gitignore": "/a.py\n!a.log\n", "b/c/.gitignore": "*\n!.gitignore\n",
+		},
 		"nested, anchored":       {"b/.gitignore": "/c/a.py\nc/a.log\n"},
 		"classes":                {".gitignore": "[ab].py\n[!a].log\n[a-c]/\n"},
 		"question marks":         {".gitignore": "?.py\n"},
@@ -113,12 +117,17 @@ func TestIgnoredAsByGit(t *testing.T) {
 
 // TestIgnoredAsByGitProperty checks the same with patterns made of random parts.
 func TestIgnoredAsByGitProperty(t *testing.T) {
-	part := rapid.SampledFrom([]string{"a.py", "a.log", "b", "c", "d", "*", "**", "*.py", "a.*", "?", "[a-c]", "e", ".hidden"})
-	line := rapid.Custom(func(t *rapid.T) string {
-		return rapid.SampledFrom([]string{"", "", "!"}).Draw(t, "negated") + rapid.SampledFrom([]string{"", "", "/"}).Draw(t, "anchor") +
-			strings.Join(rapid.SliceOfN(part, 1, 3).Draw(t, "parts"), "/") + rapid.SampledFrom([]string{"", "", "/"}).Draw(t, "folders")
+	part := rapid.SampledFrom([]string{
+		"a.py", "a.log", "b", "c", "d", "*", "**", "*.py", "a.*", "?", "[a-c]", "e", ".hidden",
 	})
-	list := rapid.Map(rapid.SliceOfN(line, 0, 4), func(lines []string) string { return strings.Join(lines, "\n") + "\n" })
+	line := rapid.Custom(func(t *rapid.T) string {
+		return rapid.SampledFrom([]string{"", "", "!"}).Draw(t,
+			"negated") + rapid.SampledFrom([]string{"", "", "/"}).Draw(t, "anchor") +
+			strings.Join(rapid.SliceOfN(part, 1, 3).Draw(t, "parts"),
+				"/") + rapid.SampledFrom([]string{"", "", "/"}).Draw(t, "folders")
+	})
+	list := rapid.Map(rapid.SliceOfN(line, 0, 4),
+		func(lines []string) string { return strings.Join(lines, "\n") + "\n" })
 	rapid.Check(t, func(rt *rapid.T) {
 		root := t.TempDir()
 		lists := map[string]string{".gitignore": list.Draw(rt, "list")}
@@ -145,7 +154,8 @@ func TestIgnoredAsByGitProperty(t *testing.T) {
 // Excludes take precedence over ignore files, and are all that applies to an archive.
 func TestExcludes(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, map[string]string{"a.py": "", "a.log": "", "b/a.py": "", "b/.gitignore": "!a.py\n", ".gitignore": "*.log\n"})
+	write(t, root,
+		map[string]string{"a.py": "", "a.log": "", "b/a.py": "", "b/.gitignore": "!a.py\n", ".gitignore": "*.log\n"})
 	for name, test := range map[string]struct {
 		excludes []string
 		want     []string

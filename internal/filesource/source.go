@@ -142,7 +142,9 @@ func (c Content) write(w io.Writer) error {
 		if !found || content == nil || file.Size != want.Size {
 			return nil
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: file.Path, Mode: 0o600, Size: file.Size, Format: tar.FormatPAX}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: file.Path, Mode: 0o600, Size: file.Size, Format: tar.FormatPAX,
+		}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}

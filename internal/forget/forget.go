@@ -48,8 +48,10 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if err := engine.Forget(ctx, e, *host); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s was removed from cluster %s; its members are placed elsewhere. "+
-		"Remove it from hosts in the configuration, and apply.\nFiles of the cluster stay on its disk: if it comes "+
-		"back, add it to hosts again, and then remove it.", *host, name)))
+	_, err = fmt.Fprintln(out,
+		printable.Text(fmt.Sprintf("Host %s was removed from cluster %s; its members are placed elsewhere. "+
+			"Remove it from hosts in the configuration, and apply.\nFiles of the cluster stay on its disk: "+
+			"if it comes "+
+			"back, add it to hosts again, and then remove it.", *host, name)))
 	return err
 }

@@ -88,19 +88,23 @@ func TestPassed(t *testing.T) {
 	if !regexp.MustCompile(`\n\nok  \tm/[a-z]+\tTIME\n$`).MatchString(printed) {
 		t.Errorf("the last line is not go test's:\n%s", printed)
 	}
-	if strings.Count(printed, "ok  \t") != 2 || strings.Contains(printed, "nobody") || strings.Contains(printed, "PASS") {
+	if strings.Count(printed, "ok  \t") != 2 || strings.Contains(printed, "nobody") ||
+		strings.Contains(printed, "PASS") {
 		t.Errorf("it says other things than go test:\n%s", printed)
 	}
 }
 
 // The next go test runs after the first, even if that one failed, and the summary covers both.
 func TestThen(t *testing.T) {
-	printed, code := in(t, "./aspiring", "-then", "-run", "TestFine", "./driftless", "./good", "-then", "-run", "TestPasses", "./aspiring")
+	printed, code := in(t, "./aspiring", "-then", "-run", "TestFine", "./driftless", "./good", "-then", "-run",
+		"TestPasses", "./aspiring")
 	if code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	expect(t, printed, "--- FAIL: TestNested (", "FAIL\tm/aspiring\t", "?   \tm/good\t[no test files]\n", "ok  \tm/driftless\t", "m/aspiring (4)\n",
-		"4 tests ran, 1 failed, and 1 were skipped.\n", "m/aspiring TestNested failed, see above.\n", "\nok  \tm/aspiring\tTIME\nFAIL\n")
+	expect(t, printed, "--- FAIL: TestNested (", "FAIL\tm/aspiring\t", "?   \tm/good\t[no test files]\n",
+		"ok  \tm/driftless\t", "m/aspiring (4)\n",
+		"4 tests ran, 1 failed, and 1 were skipped.\n",
+		"m/aspiring TestNested failed, see above.\n", "\nok  \tm/aspiring\tTIME\nFAIL\n")
 	if strings.Count(printed, "Packages") != 1 {
 		t.Errorf("it tells twice:\n%s", printed)
 	}
@@ -112,7 +116,10 @@ func TestFailed(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, parts := range [][]string{
-		{"--- FAIL: TestNested/bad (TIME)\n    a_test.go:8: what is wrong\n", "--- FAIL: TestNested (", "FAIL\tm/aspiring\t"},
+		{
+			"--- FAIL: TestNested/bad (TIME)\n    a_test.go:8: what is wrong\n", "--- FAIL: TestNested (",
+			"FAIL\tm/aspiring\t",
+		},
 		{"--- FAIL: TestPanics (TIME)\n", "panic: oh", "FAIL\tm/broken\t"},
 		{"there is something left\nFAIL\tm/careless\t"},
 		{"undefined: nobody\n", "FAIL\tm/futile [build failed]\n"},

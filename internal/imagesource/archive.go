@@ -39,7 +39,10 @@ func OpenArchive(file, ref string) (Archive, error) {
 	open := func() (io.ReadCloser, error) { return os.Open(file) }
 	manifest, err := tarball.LoadManifest(open)
 	if err != nil {
-		return Archive{}, fmt.Errorf("%s is not a docker-archive (%w): create one with docker save --output, and leave it uncompressed", file, err)
+		return Archive{}, fmt.Errorf(
+			"%s is not a docker-archive (%w): create one with docker save --output, and leave it uncompressed", file,
+			err,
+		)
 	}
 	chosen, tag, err := choose(manifest, ref)
 	if err != nil {
@@ -72,7 +75,8 @@ func choose(manifest tarball.Manifest, ref string) (tarball.Descriptor, *name.Ta
 			return image, &tag, err
 		}
 	}
-	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, but not %q: there are %q; save a single image", len(manifest), ref, there)
+	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, but not %q: there are %q; save a single image",
+		len(manifest), ref, there)
 }
 
 // same reports whether two references are equal after adding defaults.

@@ -97,7 +97,8 @@ func TestDigestOfArchive(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.tar")
 	must(t, os.WriteFile(copied, content, 0o600))
 	if digest(first) != digest(copied) || digest(first) == digest(other) {
-		t.Errorf("the digests of an archive, its copy and another are %s, %s and %s", digest(first), digest(copied), digest(other))
+		t.Errorf("the digests of an archive, its copy and another are %s, %s and %s", digest(first), digest(copied),
+			digest(other))
 	}
 }
 
@@ -170,7 +171,8 @@ func entries(t *testing.T, content []byte) (files []file) {
 		must(t, err)
 		content, err := io.ReadAll(archive)
 		must(t, err)
-		files = append(files, file{header.Name, string(content), header.Linkname, header.Mode, [2]int{header.Uid, header.Gid}})
+		files = append(files,
+			file{header.Name, string(content), header.Linkname, header.Mode, [2]int{header.Uid, header.Gid}})
 	}
 }
 

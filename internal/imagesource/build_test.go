@@ -63,22 +63,33 @@ func TestModeIn(t *testing.T) {
 		{"windows", 0, 0o666, 0o755}, {"windows", fs.ModeDir, 0o777, 0o755}, {"windows", fs.ModeSymlink, 0o666, 0o777},
 	} {
 		if got := modeIn(test.goos, test.mode, test.permissions); got != test.want {
-			t.Errorf("%s with %o of %s has %o in an image, want %o", test.mode, test.permissions, test.goos, got, test.want)
+			t.Errorf("%s with %o of %s has %o in an image, want %o", test.mode, test.permissions, test.goos, got,
+				test.want)
 		}
 	}
 }
 
 func TestIgnored(t *testing.T) {
-	files := map[string]string{"Dockerfile": "FROM scratch\n", "data/a.bin": "a", "data/keep.txt": "k", "src/b.pyc": "b", "src/c.py": "c"}
+	files := map[string]string{
+		"Dockerfile": "FROM scratch\n", "data/a.bin": "a", "data/keep.txt": "k", "src/b.pyc": "b", "src/c.py": "c",
+	}
 	for name, test := range map[string]struct {
 		ignore string
 		want   []string
 	}{
-		"a folder":                {"data\n", []string{".dockerignore", "Dockerfile", "src/", "src/b.pyc", "src/c.py"}},
-		"a pattern":               {"**/*.pyc\n# *.py\n", []string{".dockerignore", "Dockerfile", "data/", "data/a.bin", "data/keep.txt", "src/", "src/c.py"}},
-		"a folder but for a file": {"data\n!data/keep.txt\n", []string{".dockerignore", "Dockerfile", "data/keep.txt", "src/", "src/b.pyc", "src/c.py"}},
-		"all but a folder":        {"*\n!src\n", []string{".dockerignore", "Dockerfile", "src/", "src/b.pyc", "src/c.py"}},
-		"nothing":                 {"\n", []string{".dockerignore", "Dockerfile", "data/", "data/a.bin", "data/keep.txt", "src/", "src/b.pyc", "src/c.py"}},
+		"a folder": {"data\n", []string{".dockerignore", "Dockerfile", "src/", "src/b.pyc", "src/c.py"}},
+		"a pattern": {
+			"**/*.pyc\n# *.py\n",
+			[]string{".dockerignore", "Dockerfile", "data/", "data/a.bin", "data/keep.txt", "src/", "src/c.py"},
+		},
+		"a folder but for a file": {
+			"data\n!data/keep.txt\n",
+			[]string{".dockerignore", "Dockerfile", "data/keep.txt", "src/", "src/b.pyc", "src/c.py"},
+		},
+		"all but a folder": {"*\n!src\n", []string{".dockerignore", "Dockerfile", "src/", "src/b.pyc", "src/c.py"}},
+		"nothing": {"\n", []string{
+			".dockerignore", "Dockerfile", "data/", "data/a.bin", "data/keep.txt", "src/", "src/b.pyc", "src/c.py",
+		}},
 	} {
 		root := folder(t, files)
 		must(t, os.WriteFile(filepath.Join(root, ".dockerignore"), []byte(test.ignore), 0o600))
@@ -87,7 +98,10 @@ func TestIgnored(t *testing.T) {
 }
 
 func TestDigestOfBuild(t *testing.T) {
-	files := map[string]string{"Dockerfile": "FROM scratch\n", "other.Dockerfile": "FROM scratch\n", ".dockerignore": "data\n", "data/a.bin": "a", "train.py": "pass\n"}
+	files := map[string]string{
+		"Dockerfile": "FROM scratch\n", "other.Dockerfile": "FROM scratch\n", ".dockerignore": "data\n",
+		"data/a.bin": "a", "train.py": "pass\n",
+	}
 	root := folder(t, files)
 	first, err := build(root).Digest()
 	must(t, err)
@@ -99,18 +113,27 @@ func TestDigestOfBuild(t *testing.T) {
 		"a checkout's time": {func(root string, _ *Build) error {
 			return os.Chtimes(filepath.Join(root, "train.py"), time.Time{}, time.Unix(1e9, 0))
 		}, true},
-		"what is ignored": {func(root string, _ *Build) error { return os.WriteFile(filepath.Join(root, "data/b.bin"), nil, 0o600) }, true},
+		"what is ignored": {
+			func(root string, _ *Build) error { return os.WriteFile(filepath.Join(root, "data/b.bin"), nil, 0o600) },
+			true,
+		},
 		"a file's content": {func(root string, _ *Build) error {
 			return os.WriteFile(filepath.Join(root, "train.py"), []byte("fail\n"), 0o600)
 		}, false},
-		"a file's mode": {func(root string, _ *Build) error { return os.Chmod(filepath.Join(root, "train.py"), 0o755) }, false},
+		"a file's mode": {
+			func(root string, _ *Build) error { return os.Chmod(filepath.Join(root, "train.py"), 0o755) }, false,
+		},
 		"a file's name": {func(root string, _ *Build) error {
 			return os.Rename(filepath.Join(root, "train.py"), filepath.Join(root, "test.py"))
 		}, false},
-		"a further file": {func(root string, _ *Build) error { return os.WriteFile(filepath.Join(root, "empty"), nil, 0o600) }, false},
+		"a further file": {
+			func(root string, _ *Build) error { return os.WriteFile(filepath.Join(root, "empty"), nil, 0o600) }, false,
+		},
 		"the Dockerfile": {func(_ string, b *Build) error { b.Dockerfile = "other.Dockerfile"; return nil }, false},
 		"the stage":      {func(_ string, b *Build) error { b.Target = "test"; return nil }, false},
-		"an argument":    {func(_ string, b *Build) error { b.Args = map[string]string{"VERSION": "2"}; return nil }, false},
+		"an argument": {
+			func(_ string, b *Build) error { b.Args = map[string]string{"VERSION": "2"}; return nil }, false,
+		},
 	} {
 		root := folder(t, files)
 		b := build(root)
@@ -130,12 +153,14 @@ func TestBuildsThatCantBe(t *testing.T) {
 		build Build
 		says  string
 	}{
-		"no folder":                 {build(filepath.Join(root, "nowhere")), "no such file"},
-		"a file as folder":          {build(filepath.Join(root, "Dockerfile")), "is not a folder"},
-		"no Dockerfile":             {build(filepath.Join(root, "src")), "no such file"},
-		"a folder as Dockerfile":    {Build{Context: root, Dockerfile: "src"}, "is not a regular file"},
-		"a Dockerfile out of reach": {Build{Context: filepath.Join(root, "src"), Dockerfile: "../Dockerfile"}, "is outside the folder"},
-		"a pattern that is none":    {build(bad), ".dockerignore"},
+		"no folder":              {build(filepath.Join(root, "nowhere")), "no such file"},
+		"a file as folder":       {build(filepath.Join(root, "Dockerfile")), "is not a folder"},
+		"no Dockerfile":          {build(filepath.Join(root, "src")), "no such file"},
+		"a folder as Dockerfile": {Build{Context: root, Dockerfile: "src"}, "is not a regular file"},
+		"a Dockerfile out of reach": {
+			Build{Context: filepath.Join(root, "src"), Dockerfile: "../Dockerfile"}, "is outside the folder",
+		},
+		"a pattern that is none": {build(bad), ".dockerignore"},
 	} {
 		if _, err := test.build.Digest(); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v, want %q", name, err, test.says)

@@ -11,18 +11,24 @@ import (
 func TestContentDigest(t *testing.T) {
 	image := func(change func(*v1.ConfigFile)) string {
 		config := v1.ConfigFile{
-			OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{{Algorithm: "sha256", Hex: "11"}}},
-			Config: v1.Config{Cmd: []string{"/trainer"}, Labels: map[string]string{"a": "1", "b": "2"}, Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "true"}}},
+			OS: "linux", Architecture: "amd64",
+			RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{{Algorithm: "sha256", Hex: "11"}}},
+			Config: v1.Config{
+				Cmd: []string{"/trainer"}, Labels: map[string]string{"a": "1", "b": "2"},
+				Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "true"}},
+			},
 		}
 		change(&config)
 		return ContentDigest(config)
 	}
 	same := image(func(*v1.ConfigFile) {})
 	for name, change := range map[string]func(*v1.ConfigFile){
-		"when it was made":      func(c *v1.ConfigFile) { c.Created = v1.Time{Time: time.Unix(1, 0)} },
-		"its history":           func(c *v1.ConfigFile) { c.History = []v1.History{{CreatedBy: "docker build"}} },
-		"by what it was made":   func(c *v1.ConfigFile) { c.Author, c.Config.Image = "ada", "sha256:22" },
-		"empty instead of none": func(c *v1.ConfigFile) { c.Config.Env, c.Config.Volumes = []string{}, map[string]struct{}{} },
+		"when it was made":    func(c *v1.ConfigFile) { c.Created = v1.Time{Time: time.Unix(1, 0)} },
+		"its history":         func(c *v1.ConfigFile) { c.History = []v1.History{{CreatedBy: "docker build"}} },
+		"by what it was made": func(c *v1.ConfigFile) { c.Author, c.Config.Image = "ada", "sha256:22" },
+		"empty instead of none": func(c *v1.ConfigFile) {
+			c.Config.Env, c.Config.Volumes = []string{}, map[string]struct{}{}
+		},
 	} {
 		if image(change) != same {
 			t.Errorf("%s makes it another image", name)

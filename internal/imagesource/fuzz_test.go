@@ -86,7 +86,8 @@ func FuzzOpenArchive(f *testing.F) {
 	f.Add([]byte("trainer"), "trainer:1")
 	f.Add([]byte{}, "")
 	f.Add(tarOf(f), "trainer:1")
-	f.Add(tarOf(f, file{name: "manifest.json", content: manifest}, file{name: "config.json", content: "{}"}, file{name: "layer.tar"}), "trainer:1")
+	f.Add(tarOf(f, file{name: "manifest.json", content: manifest}, file{name: "config.json", content: "{}"},
+		file{name: "layer.tar"}), "trainer:1")
 	f.Add(tarOf(f, file{name: "manifest.json", link: "manifest.json"}), "trainer:1")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte, ref string) {
@@ -98,14 +99,18 @@ func FuzzOpenArchive(f *testing.F) {
 
 // FuzzArchiveManifest checks the same for any manifest.
 func FuzzArchiveManifest(f *testing.F) {
-	f.Add(`[{"Config":"config.json","RepoTags":["trainer:1"],"Layers":["layer.tar"]}]`, `{"os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:`+strings.Repeat("0", 64)+`"]}}`, "layer.tar", "", "trainer:1")
-	f.Add(`[{"Config":"config.json"},{"Config":"config.json","RepoTags":["a","trainer"],"Layers":[]}]`, `{"config":{"Healthcheck":{"Interval":-1}}}`, "layer.tar", "config.json", "docker.io/library/trainer:latest")
+	f.Add(`[{"Config":"config.json","RepoTags":["trainer:1"],"Layers":["layer.tar"]}]`,
+		`{"os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:`+strings.Repeat("0", 64)+`"]}}`, "layer.tar", "",
+		"trainer:1")
+	f.Add(`[{"Config":"config.json"},{"Config":"config.json","RepoTags":["a","trainer"],"Layers":[]}]`,
+		`{"config":{"Healthcheck":{"Interval":-1}}}`, "layer.tar", "config.json", "docker.io/library/trainer:latest")
 	f.Add(`[null]`, `null`, "a", "b", "")
 	f.Add(`[]`, ``, "", "", "")
 	f.Add(`[{"Config":"repositories"}]`, ``, "repositories", "config.json", "")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, manifest, config, layer, link, ref string) {
-		content := tarOf(t, file{name: "manifest.json", content: manifest}, file{name: "config.json", content: config}, file{name: layer, content: "layer", link: link})
+		content := tarOf(t, file{name: "manifest.json", content: manifest}, file{name: "config.json", content: config},
+			file{name: layer, content: "layer", link: link})
 		file := filepath.Join(dir, "images.tar")
 		must(t, os.WriteFile(file, content, 0o600))
 		expectArchive(t, file, ref)
@@ -115,7 +120,10 @@ func FuzzArchiveManifest(f *testing.F) {
 // FuzzIgnored: a context has its Dockerfile and .dockerignore whatever is ignored, or the error
 // names the file at fault.
 func FuzzIgnored(f *testing.F) {
-	for _, ignore := range []string{"", "*", "**", "!", "data\n!data/keep.txt\n", "[a-\n", "[z-a]\n", "*\n!src\n", "\xef\xbb\xbf# all\n/*\n", "Dockerfile*\n.dockerignore\n", strings.Repeat("a", 1<<17)} {
+	for _, ignore := range []string{
+		"", "*", "**", "!", "data\n!data/keep.txt\n", "[a-\n", "[z-a]\n", "*\n!src\n", "\xef\xbb\xbf# all\n/*\n",
+		"Dockerfile*\n.dockerignore\n", strings.Repeat("a", 1<<17),
+	} {
 		f.Add(ignore, "Dockerfile")
 	}
 	f.Add("*", "docker[1/file*")
@@ -124,9 +132,12 @@ func FuzzIgnored(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ignore, dockerfile string) {
 		root := t.TempDir()
 		b := Build{Context: root, Dockerfile: dockerfile}
-		for name, content := range map[string]string{dockerfile: "FROM scratch\n", "data/keep.txt": "k", "src/c.py": "c", ignoreFile: ignore} {
+		for name, content := range map[string]string{
+			dockerfile: "FROM scratch\n", "data/keep.txt": "k", "src/c.py": "c", ignoreFile: ignore,
+		} {
 			at := filepath.Join(root, name)
-			if !filepath.IsLocal(name) || os.MkdirAll(filepath.Dir(at), 0o700) != nil || os.WriteFile(at, []byte(content), 0o600) != nil {
+			if !filepath.IsLocal(name) || os.MkdirAll(filepath.Dir(at), 0o700) != nil ||
+				os.WriteFile(at, []byte(content), 0o600) != nil {
 				t.Skip("no such file can be")
 			}
 		}

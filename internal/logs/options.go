@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-const usage = `Prints the logs of a group's current run: those of the members that decide its completion, such as the chief, or of all
-members if none does.
+const usage = `Prints the logs of a group's current run: those of the members that decide its completion, such as the
+chief, or of all members if none does.
 
   terraform-provider-trainyard logs GROUP [--follow] [--member NAME]...
   terraform show -json PLAN | terraform-provider-trainyard logs --plan - --follow [GROUP]
@@ -48,7 +48,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	flags.Func("member", "`name` of a member, such as mnist-worker-1; can be repeated", member)
 	flags.BoolVar(&o.all, "all", false, "print the logs of all members, each line prefixed with the name of its member")
 	flags.BoolVar(&o.follow, "follow", false, "continue until the group has ended, and exit with its exit code")
-	flags.StringVar(&o.plan, "plan", "", "`file` with a plan as printed by terraform show -json, or - for standard input")
+	flags.StringVar(&o.plan, "plan", "",
+		"`file` with a plan as printed by terraform show -json, or - for standard input")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -76,7 +77,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	for _, member := range o.members {
 		if o.name != "" && !strings.HasPrefix(member, o.name+"-") {
-			return o, fmt.Errorf("--member %q is not in group %q, whose members are named %[2]s-<role>-<index>", member, o.name)
+			return o, fmt.Errorf("--member %q is not in group %q, whose members are named %[2]s-<role>-<index>", member,
+				o.name)
 		}
 	}
 	return o, nil

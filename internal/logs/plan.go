@@ -69,7 +69,8 @@ func targetOf(from io.Reader, group, engine string) (target, error) {
 		}
 		if len(after.Triggers) == 0 {
 			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before apply, so its next run "+
-				"can't be told apart from its last: add one that changes with each run, such as triggers = { run = var.run }", r.Address)
+				"can't be told apart from its last: add one that changes with each run, such as triggers = { run "+
+				"= var.run }", r.Address)
 		}
 		found = append(found, target{ref, after.Name, after.Triggers})
 	}

@@ -11,7 +11,8 @@ import (
 
 // group returns the change of a group as terraform show -json prints it.
 func group(name, cluster, triggers string) string {
-	return `{"address":"module.a.trainyard_group.` + name + `","mode":"managed","type":"trainyard_group","change":{"actions":["update"],"after":{"name":"` +
+	return `{"address":"module.a.trainyard_group.` + name +
+		`","mode":"managed","type":"trainyard_group","change":{"actions":["update"],"after":{"name":"` +
 		name + `","cluster":` + cluster + `,"triggers":` + triggers + `}}}`
 }
 
@@ -28,18 +29,34 @@ func TestTargetOf(t *testing.T) {
 	}{
 		"the only one": {
 			changes: []string{cluster, deleted, data, group("mnist", lab, `{"run":"7"}`)},
-			want:    target{domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist", map[string]string{"run": "7"}},
+			want: target{
+				domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist",
+				map[string]string{"run": "7"},
+			},
 		},
 		"one of two": {
-			changes: []string{group("mnist", lab, `{"run":"7"}`), group("other", `{"name":"lab"}`, `{"run":"8"}`)}, group: "other",
-			want: target{domain.ClusterRef{Name: "lab", Engine: "process"}, "other", map[string]string{"run": "8"}},
+			changes: []string{group("mnist", lab, `{"run":"7"}`), group("other", `{"name":"lab"}`, `{"run":"8"}`)},
+			group:   "other",
+			want:    target{domain.ClusterRef{Name: "lab", Engine: "process"}, "other", map[string]string{"run": "8"}},
 		},
-		"two":              {changes: []string{group("mnist", lab, `{"run":"7"}`), group("b", lab, `{"run":"7"}`)}, refused: "choose one of b, mnist"},
-		"another":          {changes: []string{group("mnist", lab, `{"run":"7"}`)}, group: "b", refused: `no group "b"; its groups are mnist`},
-		"none":             {changes: []string{cluster, deleted}, refused: "it has no trainyard_group"},
-		"no triggers":      {changes: []string{group("mnist", lab, "null")}, refused: "module.a.trainyard_group.mnist has no triggers that are known"},
+		"two": {
+			changes: []string{group("mnist", lab, `{"run":"7"}`), group("b", lab, `{"run":"7"}`)},
+			refused: "choose one of b, mnist",
+		},
+		"another": {
+			changes: []string{group("mnist", lab, `{"run":"7"}`)}, group: "b",
+			refused: `no group "b"; its groups are mnist`,
+		},
+		"none": {changes: []string{cluster, deleted}, refused: "it has no trainyard_group"},
+		"no triggers": {
+			changes: []string{group("mnist", lab, "null")},
+			refused: "module.a.trainyard_group.mnist has no triggers that are known",
+		},
 		"unknown triggers": {changes: []string{group("mnist", lab, "{}")}, refused: "has no triggers that are known"},
-		"unknown cluster":  {changes: []string{group("mnist", "{}", `{"run":"7"}`)}, refused: "the names of module.a.trainyard_group.mnist and its cluster are not known"},
+		"unknown cluster": {
+			changes: []string{group("mnist", "{}", `{"run":"7"}`)},
+			refused: "the names of module.a.trainyard_group.mnist and its cluster are not known",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := `{"format_version":"1.2","resource_changes":[` + strings.Join(c.changes, ",") + `]}`
@@ -59,7 +76,8 @@ func TestTargetOf(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"", "{}", "Terraform will perform the following actions"} {
-		if _, err := targetOf(strings.NewReader(text), "", "process"); err == nil || !strings.Contains(err.Error(), "not the output of terraform show -json") {
+		if _, err := targetOf(strings.NewReader(text), "", "process"); err == nil ||
+			!strings.Contains(err.Error(), "not the output of terraform show -json") {
 			t.Errorf("of %q: %v", text, err)
 		}
 	}

@@ -34,7 +34,8 @@ func (s foundGroup) chosen(o options) ([]string, error) {
 	}
 	for _, name := range o.members {
 		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("group %q has no member %q; it has %s", s.Document.Spec.Name, name, domain.Enumerate(all))
+			return nil, fmt.Errorf("group %q has no member %q; it has %s", s.Document.Spec.Name, name,
+				domain.Enumerate(all))
 		}
 	}
 	completing := s.Rule().Members

@@ -19,14 +19,20 @@ func found(t *testing.T, when domain.When, observed ...domain.Observed) foundGro
 	one, two := 1, 2
 	doc := domain.GroupDocument{
 		Spec: domain.Group{
-			Cluster: "lab", Name: "mnist", Framework: "tensorflow_v1", Template: domain.Template{Command: []string{"train"}},
+			Cluster: "lab", Name: "mnist", Framework: "tensorflow_v1",
+			Template:   domain.Template{Command: []string{"train"}},
 			Roles:      map[string]domain.Role{"ps": {Replicas: &one}, "worker": {Replicas: &two}},
 			Completion: domain.Completion{When: when}, Triggers: map[string]string{"run": "7", "commit": "abc"},
 		},
 		Counts: map[string]int{"ps": 1, "worker": 2}, MinRun: 4,
-		Assignments: map[string]domain.Assignment{"mnist-ps-0": {Host: "gpu1", Port: 8000}, "mnist-worker-0": {Host: "gpu1", Port: 9000}, "mnist-worker-1": {Host: "gpu1", Port: 9001}},
+		Assignments: map[string]domain.Assignment{
+			"mnist-ps-0": {Host: "gpu1", Port: 8000}, "mnist-worker-0": {Host: "gpu1", Port: 9000},
+			"mnist-worker-1": {Host: "gpu1", Port: 9001},
+		},
 	}
-	s := foundGroup{Decision: reconcile.Current(engine.Traits{}, map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}, doc)}
+	s := foundGroup{
+		Decision: reconcile.Current(engine.Traits{}, map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}, doc),
+	}
 	for _, o := range observed {
 		for i, m := range s.Members {
 			if o.Hash == "" && m.Name == o.Name {
@@ -65,16 +71,36 @@ func TestVerdict(t *testing.T) {
 		ended    bool
 		code     int
 	}{
-		"running":                     {observed: []domain.Observed{runs("mnist-ps-0"), runs("mnist-worker-0"), runs("mnist-worker-1")}},
-		"another worker failed":       {observed: []domain.Observed{runs("mnist-ps-0"), runs("mnist-worker-0"), ended("mnist-worker-1", 5)}, when: domain.WhenChief},
-		"the chief completed":         {observed: []domain.Observed{runs("mnist-ps-0"), ended("mnist-worker-0", 0), ended("mnist-worker-1", 5)}, when: domain.WhenChief, ended: true},
-		"the chief failed":            {observed: []domain.Observed{ended("mnist-ps-0", 9), ended("mnist-worker-0", 7), ended("mnist-worker-1", 5)}, when: domain.WhenChief, ended: true, code: 7},
-		"one of all failed":           {observed: []domain.Observed{runs("mnist-ps-0"), ended("mnist-worker-0", 0), ended("mnist-worker-1", 5)}, when: domain.WhenAll, ended: true, code: 5},
-		"without an exit code":        {observed: []domain.Observed{unknown}, when: domain.WhenChief, ended: true, code: 1},
-		"its deadline is over":        {observed: []domain.Observed{late}, when: domain.WhenChief, ended: true, code: 1},
-		"the run before completed":    {observed: []domain.Observed{earlier}, when: domain.WhenChief},
-		"of another specification":    {observed: []domain.Observed{other}, when: domain.WhenChief},
-		"of a service all have ended": {observed: []domain.Observed{ended("mnist-worker-0", 0), ended("mnist-worker-1", 0)}, when: domain.WhenNever},
+		"running": {
+			observed: []domain.Observed{runs("mnist-ps-0"), runs("mnist-worker-0"), runs("mnist-worker-1")},
+		},
+		"another worker failed": {
+			observed: []domain.Observed{runs("mnist-ps-0"), runs("mnist-worker-0"), ended("mnist-worker-1", 5)},
+			when:     domain.WhenChief,
+		},
+		"the chief completed": {
+			observed: []domain.Observed{runs("mnist-ps-0"), ended("mnist-worker-0", 0), ended("mnist-worker-1", 5)},
+			when:     domain.WhenChief, ended: true,
+		},
+		"the chief failed": {
+			observed: []domain.Observed{ended("mnist-ps-0", 9), ended("mnist-worker-0", 7), ended("mnist-worker-1", 5)},
+			when:     domain.WhenChief, ended: true, code: 7,
+		},
+		"one of all failed": {
+			observed: []domain.Observed{runs("mnist-ps-0"), ended("mnist-worker-0", 0), ended("mnist-worker-1", 5)},
+			when:     domain.WhenAll, ended: true, code: 5,
+		},
+		"without an exit code": {
+			observed: []domain.Observed{unknown}, when: domain.WhenChief, ended: true, code: 1,
+		},
+		"its deadline is over": {
+			observed: []domain.Observed{late}, when: domain.WhenChief, ended: true, code: 1,
+		},
+		"the run before completed": {observed: []domain.Observed{earlier}, when: domain.WhenChief},
+		"of another specification": {observed: []domain.Observed{other}, when: domain.WhenChief},
+		"of a service all have ended": {
+			observed: []domain.Observed{ended("mnist-worker-0", 0), ended("mnist-worker-1", 0)}, when: domain.WhenNever,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := found(t, c.when, c.observed...).verdict()
@@ -98,8 +124,13 @@ func TestChosen(t *testing.T) {
 		"the chief":       {when: domain.WhenChief, want: []string{"mnist-worker-0"}},
 		"those of a rule": {when: domain.WhenAll, want: []string{"mnist-worker-0", "mnist-worker-1"}},
 		"of a service":    {when: domain.WhenNever, want: []string{"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}},
-		"all":             {when: domain.WhenChief, options: options{all: true}, want: []string{"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}},
-		"one":             {when: domain.WhenChief, options: options{members: []string{"mnist-ps-0"}}, want: []string{"mnist-ps-0"}},
+		"all": {
+			when: domain.WhenChief, options: options{all: true},
+			want: []string{"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"},
+		},
+		"one": {
+			when: domain.WhenChief, options: options{members: []string{"mnist-ps-0"}}, want: []string{"mnist-ps-0"},
+		},
 	} {
 		got, err := found(t, c.when).chosen(c.options)
 		if slices.Sort(got); err != nil || !slices.Equal(got, c.want) {
@@ -107,7 +138,8 @@ func TestChosen(t *testing.T) {
 		}
 	}
 	_, err := found(t, domain.WhenChief).chosen(options{members: []string{"mnist-ps-9"}})
-	if err == nil || !strings.Contains(err.Error(), `group "mnist" has no member "mnist-ps-9"; it has mnist-ps-0, mnist-worker-0, mnist-worker-1`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`group "mnist" has no member "mnist-ps-9"; it has mnist-ps-0, mnist-worker-0, mnist-worker-1`) {
 		t.Errorf("of no member: %v", err)
 	}
 }
@@ -117,7 +149,8 @@ func TestIsOf(t *testing.T) {
 	for _, c := range []struct {
 		triggers map[string]string
 		want     bool
-	}{{nil, true}, {map[string]string{"run": "7"}, true}, {map[string]string{"run": "8"}, false}, {map[string]string{"run": "7", "more": ""}, false}} {
+	}{{nil, true}, {map[string]string{"run": "7"}, true}, {map[string]string{"run": "8"}, false},
+		{map[string]string{"run": "7", "more": ""}, false}} {
 		if got := s.isOf(c.triggers); got != c.want {
 			t.Errorf("%v: %t", c.triggers, got)
 		}

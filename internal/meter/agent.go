@@ -16,7 +16,8 @@ import (
 func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	over := q.Window.Or(domain.DefaultAgentWindow)
 	type key time.Duration
-	pending := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
+	pending := share(r, key(over), nil,
+		func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
 	return func() autoscale.Measurement {
 		used, err := pending.wait()
 		if err != nil {
@@ -101,7 +102,8 @@ func (m measured) members() autoscale.Measurement {
 
 // starts reports whether a member's value is from the time while it was starting.
 func (m measured) starts(o *domain.Observed, at time.Time) bool {
-	return m.source.OfProcessors() && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.readyAfter // negative after the clock was set back
+	// negative after the clock was set back
+	return m.source.OfProcessors() && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.readyAfter
 }
 
 // of returns the value of a member, or why there is none.
@@ -135,9 +137,12 @@ func (m measured) plain(measure domain.Measure, member engine.MemberUsage) (valu
 }
 
 // share returns a measure in percent of what the role requests.
-func (m measured) share(measure domain.Measure, member engine.MemberUsage, requested float64, name string) (value, string) {
+func (m measured) share(
+	measure domain.Measure, member engine.MemberUsage, requested float64, name string,
+) (value, string) {
 	if requested <= 0 {
-		return value{}, fmt.Sprintf("role %s requests no %s to compute a percentage of: set resources.%s", m.role, name, name)
+		return value{}, fmt.Sprintf("role %s requests no %s to compute a percentage of: set resources.%s", m.role, name,
+			name)
 	}
 	v, why := m.plain(measure, member)
 	v.value = 100 * v.value / requested

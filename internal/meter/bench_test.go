@@ -20,13 +20,18 @@ func BenchmarkRead(b *testing.B) {
 		document := domain.GroupDocument{Counts: map[string]int{}, Spec: domain.Group{Roles: map[string]domain.Role{}}}
 		for r := range 10 {
 			role := fmt.Sprintf("role-%d", r)
-			document.Counts[role], document.Spec.Roles[role] = 10, domain.Role{Resources: domain.ResourceRequirements{CPUs: 4}}
+			document.Counts[role], document.Spec.Roles[role] = 10, domain.Role{
+				Resources: domain.ResourceRequirements{CPUs: 4},
+			}
 			questions = append(questions, Question{
-				Group: group, Role: role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
+				Group: group, Role: role,
+				Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}},
 			})
 			for i := range 10 {
 				name := domain.MemberName(group, role, i)
-				observation.Members[group] = append(observation.Members[group], domain.Observed{Name: name, Group: group, Role: role, Index: i, State: domain.StateRunning, StartedAt: &started})
+				observation.Members[group] = append(observation.Members[group], domain.Observed{
+					Name: name, Group: group, Role: role, Index: i, State: domain.StateRunning, StartedAt: &started,
+				})
 				usage.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(float64(i))), SampledAt: noon}
 			}
 		}

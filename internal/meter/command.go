@@ -22,9 +22,10 @@ const (
 // askCommand requests a run of a command.
 func (r *reading) askCommand(command []string) *sharedRequest[[]byte] {
 	type key struct{ command string }
-	return share(r, key{strings.Join(command, "\x00")}, r.semaphore("commands", commandsAtOnce), func(ctx context.Context) ([]byte, error) {
-		return run(ctx, command, nil)
-	})
+	return share(r, key{strings.Join(command, "\x00")}, r.semaphore("commands", commandsAtOnce),
+		func(ctx context.Context) ([]byte, error) {
+			return run(ctx, command, nil)
+		})
 }
 
 // run runs a command with this standard input, and returns its standard output. Once ctx is done, the command is killed

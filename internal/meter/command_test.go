@@ -23,9 +23,12 @@ func TestCommandQueue(t *testing.T) {
 		want    float64
 		why     string
 	}{
-		"a number":         {[]string{"sh", "-c", "echo $(( 6 * 7 ))"}, 42, ""},
-		"no number":        {[]string{"echo", "many"}, 0, `echo: it printed "many"; expected a number`},
-		"a failure":        {[]string{"sh", "-c", "echo 3; echo one >&2; printf 'two\n\n' >&2; exit 4"}, 0, "sh: failed with exit status 4: two"},
+		"a number":  {[]string{"sh", "-c", "echo $(( 6 * 7 ))"}, 42, ""},
+		"no number": {[]string{"echo", "many"}, 0, `echo: it printed "many"; expected a number`},
+		"a failure": {
+			[]string{"sh", "-c", "echo 3; echo one >&2; printf 'two\n\n' >&2; exit 4"}, 0,
+			"sh: failed with exit status 4: two",
+		},
 		"a silent failure": {[]string{"false"}, 0, "false: failed with exit status 1"},
 		"a signal":         {[]string{"sh", "-c", "kill -9 $$"}, 0, "sh: failed with signal: killed"},
 		"too much":         {[]string{"cat", "/dev/zero"}, 0, "cat: its output has more than 1048576 bytes"},
@@ -33,7 +36,8 @@ func TestCommandQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := patient(&fake{})
-			got := read(t, m, Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: test.command}}})
+			got := read(t, m, Observation{},
+				Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: test.command}}})
 			if test.why != "" {
 				missed(t, got, test.why)
 			} else if got.Value != test.want || got.Why != "" || !got.At.Equal(noon) {
@@ -52,7 +56,8 @@ func TestCommandsEnd(t *testing.T) {
 	given := make(chan autoscale.Measurement)
 	go func() {
 		command := []string{"sh", "-c", `sleep 1000 & echo $! > "$0.new"; mv "$0.new" "$0"; wait`, file}
-		given <- m.Read(ctx, noon, Observation{}, []Question{{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: command}}}})[0]
+		given <- m.Read(ctx, noon, Observation{},
+			[]Question{{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: command}}}})[0]
 	}()
 	acctest.Eventually(t, "the command to start", func() bool {
 		_, err := os.Stat(file)
@@ -64,9 +69,12 @@ func TestCommandsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	acctest.Eventually(t, "what the command has started to end", func() bool { return syscall.Kill(pid, 0) != nil || isZombie(t, pid) })
+	acctest.Eventually(t, "what the command has started to end",
+		func() bool { return syscall.Kill(pid, 0) != nil || isZombie(t, pid) })
 
-	got := read(t, m, Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"sh", "-c", `sleep 1000 & echo $! > "$0"; echo 5`, file}}}})
+	got := read(t, m, Observation{}, Question{Source: domain.ScalingSource{
+		Queue: &domain.QueueSource{Command: []string{"sh", "-c", `sleep 1000 & echo $! > "$0"; echo 5`, file}},
+	}})
 	if pid, err = strconv.Atoi(strings.TrimSpace(readFile(t, file))); err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,8 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 	case looked && (status == http.StatusNotFound || status == http.StatusGone):
 		return Reply{}, nil // it no longer knows the change, for example after a restart
 	case status >= 300 && status <= 399:
-		return Reply{}, fmt.Errorf("HTTP %s: redirects are not followed; use %s", line(response.Status), plainAddress(response.Header.Get("Location")))
+		return Reply{}, fmt.Errorf("HTTP %s: redirects are not followed; use %s", line(response.Status),
+			plainAddress(response.Header.Get("Location")))
 	}
 	err := fmt.Errorf("HTTP %s", line(response.Status))
 	for _, why := range []json.RawMessage{answer.Detail, answer.Title} {
@@ -164,7 +165,8 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 		}
 	}
 	switch response.StatusCode {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return Reply{}, &TransientError{err, after}
 	}
 	return Reply{}, err
@@ -176,8 +178,12 @@ func locationOf(asked *url.URL, named string) (string, error) {
 		return "", nil
 	}
 	location, err := asked.Parse(named)
-	if err != nil || location.Scheme != "http" && location.Scheme != "https" || location.Hostname() == "" || location.User != nil || len(location.String()) > longestLocation {
-		return "", errors.New("HTTP 202 with an invalid Location: use a path, or an http:// or https:// address without user and password")
+	if err != nil || location.Scheme != "http" && location.Scheme != "https" || location.Hostname() == "" ||
+		location.User != nil || len(location.String()) > longestLocation {
+		return "", errors.New(
+			"HTTP 202 with an invalid Location: use a path, or an http:// or https:// address without user " +
+				"and password",
+		)
 	}
 	return location.String(), nil
 }

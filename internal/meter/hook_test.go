@@ -19,7 +19,8 @@ func TestCall(t *testing.T) {
 	const asked = `{"count":3,"members":["a","b"]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || string(body) != asked {
+		if err != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" ||
+			string(body) != asked {
 			t.Errorf("the request is %s with %q, %v", r.Method, body, err)
 		}
 		switch r.URL.Path {
@@ -41,17 +42,28 @@ func TestCall(t *testing.T) {
 		hook      domain.ScalingHook
 		want, why string
 	}{
-		"an address":           {domain.ScalingHook{URL: server.URL}, "5", ""},
-		"nothing to say":       {domain.ScalingHook{URL: server.URL + "/nothing"}, "", ""},
-		"a broken one":         {domain.ScalingHook{URL: server.URL + "/broken?token=hunter2"}, "", "/broken: HTTP 500"},
-		"a redirect":           {domain.ScalingHook{URL: server.URL + "/redirect"}, "", "HTTP 302 Found: redirects are not followed; use /"},
-		"one that hangs":       {domain.ScalingHook{URL: server.URL + "/hang", Timeout: short}, "", "no answer within 200ms"},
-		"no address":           {domain.ScalingHook{URL: "http://ops:hunter2@%"}, "", "the address is not valid"},
-		"a command":            {domain.ScalingHook{Command: []string{"cat"}}, asked, ""},
-		"one without ears":     {domain.ScalingHook{Command: []string{"echo", "up"}}, "up\n", ""},
-		"a command that fails": {domain.ScalingHook{Command: []string{"sh", "-c", "echo no model >&2; exit 1"}}, "", "sh: failed with exit status 1: no model"},
-		"a command that hangs": {domain.ScalingHook{Command: []string{"sleep", "1000"}, Timeout: short}, "", "sleep: no answer within 200ms"},
-		"nobody":               {domain.ScalingHook{}, "", "the hook has neither url nor command"},
+		"an address":     {domain.ScalingHook{URL: server.URL}, "5", ""},
+		"nothing to say": {domain.ScalingHook{URL: server.URL + "/nothing"}, "", ""},
+		"a broken one": {
+			domain.ScalingHook{URL: server.URL + "/broken?token=hunter2"}, "", "/broken: HTTP 500",
+		},
+		"a redirect": {
+			domain.ScalingHook{URL: server.URL + "/redirect"}, "", "HTTP 302 Found: redirects are not followed; use /",
+		},
+		"one that hangs": {
+			domain.ScalingHook{URL: server.URL + "/hang", Timeout: short}, "", "no answer within 200ms",
+		},
+		"no address":       {domain.ScalingHook{URL: "http://ops:hunter2@%"}, "", "the address is not valid"},
+		"a command":        {domain.ScalingHook{Command: []string{"cat"}}, asked, ""},
+		"one without ears": {domain.ScalingHook{Command: []string{"echo", "up"}}, "up\n", ""},
+		"a command that fails": {
+			domain.ScalingHook{Command: []string{"sh", "-c", "echo no model >&2; exit 1"}}, "",
+			"sh: failed with exit status 1: no model",
+		},
+		"a command that hangs": {
+			domain.ScalingHook{Command: []string{"sleep", "1000"}, Timeout: short}, "", "sleep: no answer within 200ms",
+		},
+		"nobody": {domain.ScalingHook{}, "", "the hook has neither url nor command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.hook.Timeout == nil {
@@ -61,7 +73,8 @@ func TestCall(t *testing.T) {
 			switch {
 			case test.why == "" && (err != nil || string(got) != test.want):
 				t.Errorf("the answer is %q, %v; want %q", got, err, test.want)
-			case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) || strings.Contains(err.Error(), "hunter2") || got != nil):
+			case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) ||
+				strings.Contains(err.Error(), "hunter2") || got != nil):
 				t.Errorf("the answer is %q, %v; want the error %q", got, err, test.why)
 			}
 		})

@@ -18,7 +18,8 @@ const requestsAtOnce = 4
 func newClient(atOnce int) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+			Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: 1,
+			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: bounded.Headers,
 		},
 		// A redirected POST would become another request.

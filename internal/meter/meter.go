@@ -46,7 +46,10 @@ type Engine interface {
 
 // New returns a meter for the cluster of an engine, with the default limit.
 func New(e Engine) *Meter {
-	return &Meter{Limit: DefaultLimit, engine: e, http: newClient(requestsAtOnce), usages: usages{engine: e}, windows: map[string]*window{}}
+	return &Meter{
+		Limit: DefaultLimit, engine: e, http: newClient(requestsAtOnce), usages: usages{engine: e},
+		windows: map[string]*window{},
+	}
 }
 
 // Observation is what is known of a cluster at one moment.
@@ -75,7 +78,9 @@ type Question struct {
 
 // Read returns the measurements for the questions, in their order. A value that can't be read has a reason instead,
 // and does not affect others.
-func (m *Meter) Read(ctx context.Context, now time.Time, observation Observation, questions []Question) []autoscale.Measurement {
+func (m *Meter) Read(
+	ctx context.Context, now time.Time, observation Observation, questions []Question,
+) []autoscale.Measurement {
 	measurements := make([]autoscale.Measurement, len(questions))
 	for i, answer := range m.Ask(ctx, now, observation, questions) {
 		measurements[i] = answer()

@@ -94,20 +94,25 @@ func writes(lines map[string][]string) *fake {
 // running returns a member that has run for ten minutes.
 func running(role string, index int) domain.Observed {
 	return domain.Observed{
-		Name: domain.MemberName("job", role, index), Group: "job", Role: role, Index: index, Host: "gpu1", Run: 2, State: domain.StateRunning, StartedAt: new(noon.Add(-10 * time.Minute)),
+		Name: domain.MemberName("job", role, index), Group: "job", Role: role, Index: index, Host: "gpu1", Run: 2,
+		State: domain.StateRunning, StartedAt: new(noon.Add(-10 * time.Minute)),
 	}
 }
 
 // jobOf returns a scene with the group "job" of these members.
 func jobOf(members ...domain.Observed) Observation {
 	document := domain.GroupDocument{
-		Spec:   domain.Group{Roles: map[string]domain.Role{"worker": {Resources: domain.ResourceRequirements{CPUs: 4, MemoryMiB: 1024}}, "ps": {}}},
+		Spec: domain.Group{Roles: map[string]domain.Role{
+			"worker": {Resources: domain.ResourceRequirements{CPUs: 4, MemoryMiB: 1024}}, "ps": {},
+		}},
 		MinRun: 2, Counts: map[string]int{"worker": 0, "ps": 0}, Assignments: map[string]domain.Assignment{},
 	}
 	for _, o := range members {
 		document.Counts[o.Role]++
 	}
-	return Observation{Groups: map[string]domain.GroupDocument{"job": document}, Members: map[string][]domain.Observed{"job": members}}
+	return Observation{
+		Groups: map[string]domain.GroupDocument{"job": document}, Members: map[string][]domain.Observed{"job": members},
+	}
 }
 
 // read reads one metric of the workers.
@@ -161,15 +166,24 @@ func TestReadsAreShared(t *testing.T) {
 		}
 	}
 	questions = append(questions,
-		Question{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Window: new(domain.Duration(time.Minute))},
-		Question{Group: "job", Role: "worker", Source: domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: server.URL, Query: "down"}}})
+		Question{
+			Group: "job", Role: "worker",
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+			Window: new(domain.Duration(time.Minute)),
+		},
+		Question{
+			Group: "job", Role: "worker",
+			Source: domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: server.URL, Query: "down"}},
+		})
 	got := patient(e).Read(acctest.Bounded(t), noon, jobOf(running("worker", 0)), questions)
 	for i, want := range []float64{0, 0, 1.0 / 30, 1.0 / 30, 7, 1, 2, 3} {
 		if got[8+i].Value != want {
 			t.Errorf("measurement %d is %+v, want %v", i, got[i], want)
 		}
 	}
-	if calls, want := fmt.Sprint(e.calls()), "[log of job-worker-0 since 11:59:30 usage of 1m0s usage of 30s]"; calls != want {
+	if calls, want := fmt.Sprint(
+		e.calls(),
+	), "[log of job-worker-0 since 11:59:30 usage of 1m0s usage of 30s]"; calls != want {
 		t.Errorf("the engine was asked for %s, want %s", calls, want)
 	}
 	if got, want := fmt.Sprint(requests), "map[/api/v1/query down:1 /api/v1/query up:1 /q :1]"; got != want {
@@ -195,7 +209,9 @@ func TestWhatHangsIsMissing(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
 	hang := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
-	fine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, 5) }))
+	fine := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, 5) }),
+	)
 	defer fine.Close()
 	defer hang.Close()
 	defer close(over)
@@ -222,7 +238,9 @@ func TestWhatHangsIsMissing(t *testing.T) {
 		{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: silent.Addr().String(), Key: "jobs"}}},
 	}
 	for i := range 3 * queriesAtOnce {
-		sources = append(sources, domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: fmt.Sprint(i)}}, endpoint(fmt.Sprint(hang.URL, "/", i)))
+		sources = append(sources,
+			domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: fmt.Sprint(i)}},
+			endpoint(fmt.Sprint(hang.URL, "/", i)))
 	}
 	var questions []Question
 	for _, s := range sources {
@@ -249,12 +267,22 @@ func TestWhatHangsIsMissing(t *testing.T) {
 // Concurrent reads of the same sources don't interfere.
 func TestReadsAtTheSameTime(t *testing.T) {
 	var length atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Add(1)) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Add(1)) }),
+	)
 	defer server.Close()
-	m := patient(tells(engine.Usage{Members: map[string]engine.MemberUsage{"job-worker-0": {CPUs: domain.Instant(new(1.0)), SampledAt: noon}}}))
+	m := patient(tells(engine.Usage{
+		Members: map[string]engine.MemberUsage{"job-worker-0": {CPUs: domain.Instant(new(1.0)), SampledAt: noon}},
+	}))
 	questions := []Question{
-		{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}},
-		{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}, Window: new(domain.Duration(time.Hour)), Aggregation: domain.AggregateMax},
+		{
+			Group: "job", Role: "worker",
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+		},
+		{
+			Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}},
+			Window: new(domain.Duration(time.Hour)), Aggregation: domain.AggregateMax,
+		},
 	}
 	observation := jobOf(running("worker", 0))
 	var all sync.WaitGroup
@@ -272,5 +300,6 @@ func TestReadsAtTheSameTime(t *testing.T) {
 // A question without a source has no answer.
 func TestNoSource(t *testing.T) {
 	missed(t, read(t, patient(&fake{}), jobOf(), Question{}), "no source")
-	missed(t, read(t, patient(&fake{}), jobOf(), Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{}}}), "no source")
+	missed(t, read(t, patient(&fake{}), jobOf(), Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{}}}),
+		"no source")
 }

@@ -112,20 +112,23 @@ func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Re
 		r.memberLogs[key] = log
 		elapsed := max(r.now.Sub(since), engine.ShortestWindow) // logs have no finer timestamps
 		all := r.semaphore("logs", allLogsAtOnce)
-		log.rates = share(r, key, r.semaphore("logs of "+o.Host, logsAtOnce), func(ctx context.Context) (map[string]rate, error) {
-			if err := all.acquire(ctx); err != nil {
-				return nil, err
-			}
-			defer all.release()
-			return log.read(ctx, r.logs, o.Name, since, elapsed)
-		})
+		log.rates = share(r, key, r.semaphore("logs of "+o.Host, logsAtOnce),
+			func(ctx context.Context) (map[string]rate, error) {
+				if err := all.acquire(ctx); err != nil {
+					return nil, err
+				}
+				defer all.release()
+				return log.read(ctx, r.logs, o.Name, since, elapsed)
+			})
 	}
 	log.patterns[pattern.String()] = pattern
 	return log.rates
 }
 
 // read reads the log, and returns the rates by pattern.
-func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) (map[string]rate, error) {
+func (l *memberLog) read(
+	ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration,
+) (map[string]rate, error) {
 	lines, err := readLines(ctx, logs, member, since, elapsed)
 	if err != nil {
 		return nil, err
@@ -139,7 +142,9 @@ func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member stri
 }
 
 // readLines reads what a member has written since a time; elapsed is how long ago that was.
-func readLines(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) ([]string, error) {
+func readLines(
+	ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration,
+) ([]string, error) {
 	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
 		return nil, fmt.Errorf("%w in %s, too many to follow: set a shorter window", err, elapsed)
@@ -156,7 +161,8 @@ var errTooLarge = errors.New("its step numbers are too large")
 // state from earlier periods.
 func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate float64, why string) {
 	if len(lines) >= maxLines {
-		return 0, fmt.Sprintf("its log has at least %d lines in %s, too many to follow: set a shorter window", maxLines, elapsed)
+		return 0, fmt.Sprintf("its log has at least %d lines in %s, too many to follow: set a shorter window", maxLines,
+			elapsed)
 	}
 	numbered := len(stepGroups(pattern)) > 0
 	matched, counter := count(lines, pattern)

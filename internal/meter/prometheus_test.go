@@ -23,7 +23,8 @@ func TestPrometheusSource(t *testing.T) {
 	}))
 	defer server.Close()
 	ask := func(query string) autoscale.Measurement {
-		return read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: server.URL, Query: query}}})
+		return read(t, patient(&fake{}), Observation{},
+			Question{Source: domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: server.URL, Query: query}}})
 	}
 	if got := ask("load"); got.Value != 12.5 || got.Why != "" || !got.At.Equal(at) || got.Members != nil {
 		t.Errorf("it is %+v", got)

@@ -44,20 +44,26 @@ func TestLengthAt(t *testing.T) {
 		t.Errorf("a number alone is %v, %v", got, err)
 	}
 	for _, body := range []string{"", "<html>", `{"a": 1`, "1 2", strings.Repeat("[", bounded.Answer)} {
-		if got, err := lengthAt([]byte(body), "a", false); err == nil || !strings.Contains(err.Error(), "not valid JSON") || len(err.Error()) > 2*shownBytes {
+		if got, err := lengthAt([]byte(body), "a", false); err == nil ||
+			!strings.Contains(err.Error(), "not valid JSON") || len(err.Error()) > 2*shownBytes {
 			t.Errorf("%.20q has the length %v, %v", body, got, err)
 		}
 	}
 }
 
 func TestPrintedLength(t *testing.T) {
-	for text, want := range map[string]float64{"0": 0, " 17\n": 17, "1.5": 1.5, "1e3": 1000, "9007199254740992": 1 << 53} {
+	for text, want := range map[string]float64{
+		"0": 0, " 17\n": 17, "1.5": 1.5, "1e3": 1000, "9007199254740992": 1 << 53,
+	} {
 		if got, err := printedLength([]byte(text)); err != nil || got != want {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "-1", "1,5", "0x10", "Inf", "NaN", "1 2", "12 jobs", `"12"`, "9007199254740994", "99999999999999999999"} {
-		if got, err := printedLength([]byte(text)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("it printed %q; expected a number of 0 or more", text)) {
+	for _, text := range []string{
+		"", "-1", "1,5", "0x10", "Inf", "NaN", "1 2", "12 jobs", `"12"`, "9007199254740994", "99999999999999999999",
+	} {
+		if got, err := printedLength([]byte(text)); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("it printed %q; expected a number of 0 or more", text)) {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
 	}

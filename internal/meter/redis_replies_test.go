@@ -39,7 +39,11 @@ func answering(t testing.TB, answer func() io.Reader) string {
 
 // listAt returns the question for the length of a list.
 func listAt(address string) Question {
-	return Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: "jobs"}}}}
+	return Question{
+		Source: domain.ScalingSource{
+			Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: "jobs"}},
+		},
+	}
 }
 
 // TestHostileRedis: whatever length a Redis claims, and however long it goes on, it takes almost no memory, its metric
@@ -57,11 +61,19 @@ func TestHostileRedis(t *testing.T) {
 		why    string
 	}
 	servers := map[string]hostile{
-		"a million nestings":    {func() io.Reader { return io.LimitReader(acctest.Endless("*1\r\n"), 4_000_000) }, refused},
-		"an endless line":       {func() io.Reader { return acctest.Endless("x") }, refused},
-		"an endless status":     {func() io.Reader { return io.MultiReader(strings.NewReader("+"), acctest.Endless("x")) }, tooLong},
-		"an endless error":      {func() io.Reader { return io.MultiReader(strings.NewReader("-ERR "), acctest.Endless("x")) }, tooLong},
-		"an endless number":     {func() io.Reader { return io.MultiReader(strings.NewReader("+OK\r\n:"), acctest.Endless("1")) }, tooLong},
+		"a million nestings": {
+			func() io.Reader { return io.LimitReader(acctest.Endless("*1\r\n"), 4_000_000) }, refused,
+		},
+		"an endless line": {func() io.Reader { return acctest.Endless("x") }, refused},
+		"an endless status": {
+			func() io.Reader { return io.MultiReader(strings.NewReader("+"), acctest.Endless("x")) }, tooLong,
+		},
+		"an endless error": {
+			func() io.Reader { return io.MultiReader(strings.NewReader("-ERR "), acctest.Endless("x")) }, tooLong,
+		},
+		"an endless number": {
+			func() io.Reader { return io.MultiReader(strings.NewReader("+OK\r\n:"), acctest.Endless("1")) }, tooLong,
+		},
 		"endless empty lines":   {func() io.Reader { return acctest.Endless("\r\n") }, refused},
 		"a text of a version 3": {lines("=999999999999\r\ntxt:"), refused},
 		"a map of a version 3":  {lines("%999999999999\r\n"), refused},
@@ -93,8 +105,10 @@ func TestHostileRedis(t *testing.T) {
 // Whatever is replied, the client gets a status, an error, a number, or a connection error.
 func FuzzReplies(f *testing.F) {
 	for _, text := range []string{
-		"+OK\r\n:3\r\n", "-ERR a\r\n-WRONGTYPE b\r\n", ":-5\r\n", ":\r\n", "+OK", "\r\n", "", ":99999999999999999999\r\n", "$1\r\na\r\n", "$-1\r\n", "*1\r\n*1\r\n",
-		"+" + strings.Repeat("x", 5000) + "\r\n", "+OK\n:1\n", "_\r\n", "(3492890328409238509324850943850943825024385\r\n", ",inf\r\n", "#t\r\n",
+		"+OK\r\n:3\r\n", "-ERR a\r\n-WRONGTYPE b\r\n", ":-5\r\n", ":\r\n", "+OK", "\r\n", "",
+		":99999999999999999999\r\n", "$1\r\na\r\n", "$-1\r\n", "*1\r\n*1\r\n",
+		"+" + strings.Repeat("x", 5000) + "\r\n", "+OK\n:1\n", "_\r\n",
+		"(3492890328409238509324850943850943825024385\r\n", ",inf\r\n", "#t\r\n",
 	} {
 		f.Add([]byte(text))
 	}

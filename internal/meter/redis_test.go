@@ -38,7 +38,9 @@ func TestRedisQueue(t *testing.T) {
 	m := patient(&fake{})
 	var questions []Question
 	ask := func(key string, database int) {
-		questions = append(questions, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: key, Database: database}}}})
+		questions = append(questions, Question{Source: domain.ScalingSource{
+			Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: key, Database: database}},
+		}})
 	}
 	for range 100 { // the same ones
 		ask("jobs", 0)
@@ -82,13 +84,16 @@ func TestRedisQueue(t *testing.T) {
 	}
 
 	do("CONFIG", "SET", "requirepass", "hunter2")
-	missed(t, m.Read(acctest.Bounded(t), noon, Observation{}, questions)[0], `list "jobs": NOAUTH Authentication required`)
+	missed(t, m.Read(acctest.Bounded(t), noon, Observation{}, questions)[0],
+		`list "jobs": NOAUTH Authentication required`)
 }
 
 // A server that is no Redis has no lists, whatever it replies.
 func TestNoRedis(t *testing.T) {
 	for name, test := range map[string]struct{ answer, why string }{
-		"HTTP":             {"HTTP/1.1 400 Bad Request\r\n\r\n", `request failed: not a Redis reply to LLEN: it begins with 'H'`},
+		"HTTP": {
+			"HTTP/1.1 400 Bad Request\r\n\r\n", `request failed: not a Redis reply to LLEN: it begins with 'H'`,
+		},
 		"nothing":          {"", "request failed: EOF"},
 		"half an answer":   {"+OK\r\n:", "request failed"},
 		"text":             {"+OK\r\n$1\r\na\r\n", "not a Redis reply to LLEN: it begins with '$'"},
@@ -113,8 +118,12 @@ func TestNoRedis(t *testing.T) {
 				_, _ = connection.Read(make([]byte, 4096))
 				_, _ = io.WriteString(connection, test.answer)
 			}()
-			missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}}}}), test.why)
+			missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{
+				Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}},
+			}}), test.why)
 		})
 	}
-	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: request failed: dial tcp")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{
+		Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}},
+	}}), "the Redis at 127.0.0.1:1: request failed: dial tcp")
 }

@@ -46,13 +46,14 @@ func (m *Meter) Tallies(ctx context.Context, source domain.ProgressSource, logs 
 	requests := make([]*sharedRequest[Tally], len(logs))
 	for i, log := range logs {
 		all := r.semaphore("logs", allLogsAtOnce)
-		requests[i] = share(r, log, r.semaphore("logs of "+log.Host, logsAtOnce), func(ctx context.Context) (Tally, error) {
-			if err := all.acquire(ctx); err != nil {
-				return Tally{}, err
-			}
-			defer all.release()
-			return tallyOf(ctx, e, log, pattern)
-		})
+		requests[i] = share(r, log, r.semaphore("logs of "+log.Host, logsAtOnce),
+			func(ctx context.Context) (Tally, error) {
+				if err := all.acquire(ctx); err != nil {
+					return Tally{}, err
+				}
+				defer all.release()
+				return tallyOf(ctx, e, log, pattern)
+			})
 	}
 	var running sync.WaitGroup
 	for _, run := range r.requests {
@@ -72,7 +73,8 @@ func tallyOf(ctx context.Context, e engine.Telemetry, log Log, pattern *regexp.R
 		return t, err
 	}
 	if t.At = time.Now(); len(lines) >= maxLines {
-		return t, fmt.Errorf("its log has at least %d lines since %s, too many to follow", maxLines, log.Since.UTC().Format(time.RFC3339))
+		return t, fmt.Errorf("its log has at least %d lines since %s, too many to follow", maxLines,
+			log.Since.UTC().Format(time.RFC3339))
 	}
 	var counter counter
 	t.Lines, counter = count(lines, pattern)

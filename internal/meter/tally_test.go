@@ -26,9 +26,11 @@ func TestTallies(t *testing.T) {
 		"from the beginning again": {numbered, steps(98, 99, 1, 2), 4, 2, ""},
 		"lines":                    {"done", slices.Repeat([]string{"batch done", "saving"}, 5), 5, 4, ""},
 		"nothing":                  {"done", []string{"saving"}, 0, 0, ""},
-		"too many lines":           {"done", slices.Repeat([]string{"done"}, maxLines), 0, 0, "at least 20000 lines since 2026"},
-		"too large":                {`(?P<step>\S+)`, []string{"0", "1.7e308", "0", "1.7e308"}, 0, 0, "too large"},
-		"by what is no pattern":    {"(", steps(1), 0, 0, "missing closing )"},
+		"too many lines": {
+			"done", slices.Repeat([]string{"done"}, maxLines), 0, 0, "at least 20000 lines since 2026",
+		},
+		"too large":             {`(?P<step>\S+)`, []string{"0", "1.7e308", "0", "1.7e308"}, 0, 0, "too large"},
+		"by what is no pattern": {"(", steps(1), 0, 0, "missing closing )"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := Log{Member: "lr-a-0", Host: "h1", Since: noon}
@@ -68,7 +70,8 @@ func TestTalliesOfAHostThatHangs(t *testing.T) {
 		got = m.Tallies(t.Context(), domain.ProgressSource{Pattern: "step"}, logs)
 		return !errors.Is(got[logs[1]].Err, engine.ErrNotFound) || got[logs[2]].Err != nil
 	}, 100*time.Millisecond)
-	if got[logs[0]].Err == nil || !errors.Is(got[logs[1]].Err, engine.ErrNotFound) || got[logs[2]].Err != nil || got[logs[2]].Lines != 2 {
+	if got[logs[0]].Err == nil || !errors.Is(got[logs[1]].Err, engine.ErrNotFound) || got[logs[2]].Err != nil ||
+		got[logs[2]].Lines != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -26,7 +26,12 @@ func TestAgentsThatHang(t *testing.T) {
 	}}
 	m, observation := New(e), jobOf(running("worker", 0))
 	m.Limit = 300 * time.Millisecond
-	questions := []Question{{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}}}
+	questions := []Question{
+		{
+			Group: "job", Role: "worker",
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+		},
+	}
 	at := func(after time.Duration) autoscale.Measurement {
 		for tries := 1; ; tries++ {
 			begun := time.Now()
@@ -80,7 +85,12 @@ func TestAgentsAreAskedForAll(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := patient(e).Read(ctx, noon, jobOf(running("worker", 0)), []Question{{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}}})[0]
+	got := patient(e).Read(ctx, noon, jobOf(running("worker", 0)), []Question{
+		{
+			Group: "job", Role: "worker",
+			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+		},
+	})[0]
 	missed(t, got, "context canceled")
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
@@ -93,7 +103,8 @@ func TestAgentsAreAskedForAll(t *testing.T) {
 func TestUsagesAreForgotten(t *testing.T) {
 	m := patient(tells(engine.Usage{}))
 	for i := range 100 {
-		if _, err := m.usages.get(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Minute), time.Duration(i)*time.Second); err != nil {
+		if _, err := m.usages.get(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Minute),
+			time.Duration(i)*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,8 +115,13 @@ func TestUsagesAreForgotten(t *testing.T) {
 
 func TestLoads(t *testing.T) {
 	m := patient(tells(engine.Usage{
-		Members: map[string]engine.MemberUsage{"job-worker-0": {CPUs: domain.MeasureOf([]float64{1, 3})}, "job-worker-1": {Reason: "gone"}},
-		Hosts:   map[string]engine.HostUsage{"a": {CPUs: domain.MeasureOf([]float64{1, 3}), TotalCPUs: 8}, "b": {Reason: "down", TotalCPUs: 8}, "c": {CPUs: domain.Instant(new(1.0))}},
+		Members: map[string]engine.MemberUsage{
+			"job-worker-0": {CPUs: domain.MeasureOf([]float64{1, 3})}, "job-worker-1": {Reason: "gone"},
+		},
+		Hosts: map[string]engine.HostUsage{
+			"a": {CPUs: domain.MeasureOf([]float64{1, 3}), TotalCPUs: 8}, "b": {Reason: "down", TotalCPUs: 8},
+			"c": {CPUs: domain.Instant(new(1.0))},
+		},
 	}))
 	members, hosts, err := m.Loads(acctest.Bounded(t))
 	if got, want := fmt.Sprint(members, hosts, err), "map[job-worker-0:2] map[a:25] <nil>"; got != want {

@@ -76,7 +76,10 @@ func TestWindows(t *testing.T) {
 // Stored values are bounded, however often a source is read, and go with the policies that ask for them.
 func TestWindowsAreBounded(t *testing.T) {
 	m, now := patient(&fake{}), noon
-	q := Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}}, Window: new(domain.Duration(5 * time.Minute))}
+	q := Question{
+		Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}},
+		Window: new(domain.Duration(5 * time.Minute)),
+	}
 	for range 10_000 {
 		now = now.Add(70 * time.Millisecond)
 		m.remember(q, value{1, now}, now)
@@ -99,8 +102,10 @@ func TestWindowsAreBounded(t *testing.T) {
 // FuzzRestore: a meter continues with any stored window. It uses the valid values, and keeps no more than the window.
 func FuzzRestore(f *testing.F) {
 	for _, stored := range []string{
-		"{}", `{"length":"-1m","values":[{"at":"2026-11-22T12:00:00Z","value":-1}]}`, `{"length":"1m","values":[{"at":"9999-12-31T23:59:59Z","value":1e308},{"at":"0001-01-01T00:00:00Z"}]}`,
-		`{"length":"1m","values":[{"at":"2026-11-22T11:59:30Z","value":1},{"at":"2026-11-22T12:00:00.5Z","value":2}]}`, `{"length":"2562047h","values":[{},{},{}]}`,
+		"{}", `{"length":"-1m","values":[{"at":"2026-11-22T12:00:00Z","value":-1}]}`,
+		`{"length":"1m","values":[{"at":"9999-12-31T23:59:59Z","value":1e308},{"at":"0001-01-01T00:00:00Z"}]}`,
+		`{"length":"1m","values":[{"at":"2026-11-22T11:59:30Z","value":1},{"at":"2026-11-22T12:00:00.5Z","value":2}]}`,
+		`{"length":"2562047h","values":[{},{},{}]}`,
 	} {
 		f.Add([]byte(stored), 1.0)
 	}
@@ -110,7 +115,10 @@ func FuzzRestore(f *testing.F) {
 		if json.Unmarshal(stored, &former) != nil || math.IsNaN(measured) || math.IsInf(measured, 0) {
 			t.Skip("it is not read, or not measured")
 		}
-		q := Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}}, Window: &minute, Aggregation: domain.AggregateMax}
+		q := Question{
+			Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}}, Window: &minute,
+			Aggregation: domain.AggregateMax,
+		}
 		key, err := windowKey(q)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +128,8 @@ func FuzzRestore(f *testing.F) {
 		for i := range 3 {
 			now := noon.Add(time.Duration(i) * 10 * time.Second)
 			got := m.remember(q, value{measured, now}, now)
-			if got.Why != "" || got.At.After(now.Add(domain.MinMetricWindow)) || got.Value < measured && got.At.Equal(now) {
+			if got.Why != "" || got.At.After(now.Add(domain.MinMetricWindow)) ||
+				got.Value < measured && got.At.Equal(now) {
 				t.Errorf("%v is measured at %s as %+v", measured, now, got)
 			}
 		}

@@ -12,7 +12,9 @@ import (
 const logsAtOnce = 8
 
 // ReadLogs returns the log lines of members. If a log can't be read, the error takes the place of its lines.
-func ReadLogs(ctx context.Context, e engine.Telemetry, members []string, options engine.LogOptions) map[string][]string {
+func ReadLogs(
+	ctx context.Context, e engine.Telemetry, members []string, options engine.LogOptions,
+) map[string][]string {
 	logs := make([][]string, len(members))
 	var group errgroup.Group
 	group.SetLimit(logsAtOnce)

@@ -31,7 +31,8 @@ func Tally(members map[string]Member) []Count {
 	}
 	var tally []Count
 	for _, state := range []domain.State{
-		domain.StateRunning, domain.StatePending, domain.StateRestarting, domain.StateFailed, StateMissing, domain.StateCompleted, domain.StateStopped,
+		domain.StateRunning, domain.StatePending, domain.StateRestarting, domain.StateFailed, StateMissing,
+		domain.StateCompleted, domain.StateStopped,
 	} {
 		if n := counts[state]; n > 0 {
 			tally = append(tally, Count{state, n})
@@ -46,7 +47,9 @@ func (r Reading) Members() map[string]map[string]Member {
 	for name, doc := range r.Groups {
 		groups[name] = map[string]Member{}
 		for member, at := range doc.Assignments {
-			groups[name][member] = Member{Observed: domain.Observed{Name: member, Group: name, Host: at.Host, State: StateMissing}}
+			groups[name][member] = Member{
+				Observed: domain.Observed{Name: member, Group: name, Host: at.Host, State: StateMissing},
+			}
 		}
 	}
 	for _, o := range r.Observed {

@@ -53,19 +53,23 @@ func (c *clashes) problems(group domain.Group) domain.Problems {
 		switch key.kind {
 		case withRole:
 			ps.Add(d.path("port"), "Ports overlap",
-				"members at the same address count up from their role's port, and roles %q (from %d) and %q (from %d) overlap: %s; set the two ports further apart",
+				"members at the same address count up from their role's port, and roles %q (from %d) and %q (from "+
+					"%d) overlap: %s; set the two ports further apart",
 				key.party, *group.Roles[key.party].Port, d.role, first, wanted)
 		case withGroup:
 			ps.Add(d.path("port"), "Port taken by another group",
-				"role %q (from port %d) needs ports that group %q has: %s; choose another port, or leave it out to get free ones",
+				"role %q (from port %d) needs ports that group %q has: %s; choose another port, or leave it out to "+
+					"get free ones",
 				d.role, first, key.party, wanted)
 		case withPublisher:
 			ps.Add(d.path("port"), "Port published by another member",
-				"role %q (from port %d) needs ports that other members publish: %s; choose another port, leave it out to get free ones, or publish others in container.ports",
+				"role %q (from port %d) needs ports that other members publish: %s; choose another port, leave it "+
+					"out to get free ones, or publish others in container.ports",
 				d.role, first, wanted)
 		case withListener:
 			ps.Add(d.path("port"), "Port in use",
-				"role %q (from port %d) needs ports that something else already listens on: %s; choose another port, leave it out to get free ones, or stop what listens there",
+				"role %q (from port %d) needs ports that something else already listens on: %s; choose another port, "+
+					"leave it out to get free ones, or stop what listens there",
 				d.role, first, wanted)
 		}
 	}

@@ -74,7 +74,10 @@ func demandsOf(in Input, sites []site, gpus *fleet) []*demand {
 
 func newDemand(in Input, role string, sites []site, gpus *fleet) *demand {
 	spec := in.Group.Roles[role]
-	d := &demand{role: role, spec: spec, strategy: cmp.Or(spec.Placement.Strategy, domain.Spread), ports: published(in, in.Group, role), gpus: gpus.claim(spec.GPUs)}
+	d := &demand{
+		role: role, spec: spec, strategy: cmp.Or(spec.Placement.Strategy, domain.Spread),
+		ports: published(in, in.Group, role), gpus: gpus.claim(spec.GPUs),
+	}
 	before := in.Groups[in.Group.Name].Spec.Roles[role].Resources
 	d.grown = spec.Resources.CPUs > before.CPUs || spec.Resources.MemoryMiB > before.MemoryMiB
 	for i := range sites {
@@ -82,7 +85,8 @@ func newDemand(in Input, role string, sites []site, gpus *fleet) *demand {
 			continue
 		}
 		d.allowed = append(d.allowed, i)
-		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked && sites[i].fits(spec.Resources.Requests()) && gpus.has(d.gpus, i, true) {
+		if _, _, blocked := sites[i].blocked(d.ports); sites[i].closed == "" && !blocked &&
+			sites[i].fits(spec.Resources.Requests()) && gpus.has(d.gpus, i, true) {
 			d.choices++
 		}
 	}

@@ -84,10 +84,16 @@ type holder struct {
 
 // newFleet returns the devices of all pools, with what the members of other groups hold.
 func newFleet(in Input, sites []site, others []neighbour) *fleet {
-	f := &fleet{pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{}, staying: in.Staying, near: map[string]closeness{}}
+	f := &fleet{
+		pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{},
+		staying: in.Staying, near: map[string]closeness{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(in.Pools)) {
 		spec := in.Pools[name].Spec
-		p := &pool{spec: spec, exclusive: spec.SharingRule() == domain.Exclusive, size: spec.MemoryMiBPerSlot, bySite: make([][]int, len(sites))}
+		p := &pool{
+			spec: spec, exclusive: spec.SharingRule() == domain.Exclusive, size: spec.MemoryMiBPerSlot,
+			bySite: make([][]int, len(sites)),
+		}
 		for i := range sites {
 			for _, d := range in.Pools[name].Devices[sites[i].name] {
 				if n := f.number(d, in.Devices); !slices.Contains(p.bySite[i], n) {
@@ -124,7 +130,9 @@ func (f *fleet) survey(in Input, others []neighbour) {
 	before := in.Groups[in.Group.Name].Spec
 	for member, assigned := range in.Current {
 		if assigned.GPUs != "" {
-			f.had[member] = held{f.claim(before.Roles[roleOf(in.Group.Name, member)].GPUs), f.numbered(assigned.GPUs.UUIDs())}
+			f.had[member] = held{
+				f.claim(before.Roles[roleOf(in.Group.Name, member)].GPUs), f.numbered(assigned.GPUs.UUIDs()),
+			}
 			f.expect(member)
 		}
 	}

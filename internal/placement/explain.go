@@ -30,26 +30,34 @@ func explain(cluster string, d *demand, l *layout) domain.Problems {
 		ps = explainBeyond(d, l)
 	case len(d.allowed) == 0:
 		ps.Add(d.path("placement", "labels"), "No host with these labels",
-			"role %q asks for hosts labelled %s, and cluster %q has none%s: %s; change the role's labels or label a host",
-			d.role, formatLabels(placement.Labels), cluster, among(placement.Hosts), list(l.named(placement.Hosts), func(s *site) string {
+			"role %q asks for hosts labelled %s, and cluster %q has none%s: %s; change the role's labels or "+
+				"label a host",
+			d.role, formatLabels(placement.Labels), cluster, among(placement.Hosts),
+			list(l.named(placement.Hosts), func(s *site) string {
 				return fmt.Sprintf("host %s: %s", s.name, formatLabels(s.host.Labels))
 			}))
 	case len(d.ports) > 0 && len(d.members) > usable:
 		free := ""
 		if len(taken) > 0 {
-			free = fmt.Sprintf(", %d of which have it in use: %s", len(taken), list(taken, func(s *string) string { return *s }))
+			free = fmt.Sprintf(", %d of which have it in use: %s", len(taken),
+				list(taken, func(s *string) string { return *s }))
 		}
 		ps.Add(d.portsPath(), "Published port taken",
-			"role %q has %s, each of which publishes %s on its host, and %s%s%s; set replicas to %d or less, publish another port, or add hosts",
-			d.role, count(len(d.members), "member"), strings.Join(d.ports, ", "), hostsOf(cluster, d), free, closedOf(l, d), usable)
+			"role %q has %s, each of which publishes %s on its host, and %s%s%s; set replicas to %d or less, publish "+
+				"another port, or add hosts",
+			d.role, count(len(d.members), "member"), strings.Join(d.ports, ", "), hostsOf(cluster, d), free,
+			closedOf(l, d), usable)
 	case d.strategy == domain.OnePerHost && len(d.members) > usable:
 		ps.Add(d.path("placement", "strategy"), "Too few hosts",
-			"role %q has %s, at most one per host, and %s (%s)%s; set replicas to %d or less, add hosts, or choose %q or %q",
+			"role %q has %s, at most one per host, and %s (%s)%s; set replicas to %d or less, add hosts, or "+
+				"choose %q or %q",
 			d.role, count(len(d.members), "member"), hostsOf(cluster, d),
-			list(l.allowed(d), func(s *site) string { return s.name }), closedOf(l, d), usable, domain.Spread, domain.Pack)
+			list(l.allowed(d), func(s *site) string { return s.name }), closedOf(l, d), usable, domain.Spread,
+			domain.Pack)
 	case !slices.ContainsFunc(l.allowed(d), func(s site) bool { return s.closed == "" }):
 		ps.Add(d.path("placement"), "No host takes new members",
-			"role %q has %s, of which %d can stay where they are, and %s%s; bring one of them back, or let the role use others",
+			"role %q has %s, of which %d can stay where they are, and %s%s; bring one of them back, or let the "+
+				"role use others",
 			d.role, count(len(d.members), "member"), l.placed(d), hostsOf(cluster, d), closedOf(l, d))
 	default:
 		ps = explainCapacity(cluster, d, l)
@@ -62,14 +70,20 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 	request := d.spec.Resources.Requests()
 	sites := l.allowed(d)
 	capacity := largest(sites)
-	const tooLarge = "%s requests %s, and the largest of the hosts it may use has %s (%s); lower the request or add a larger host"
+	const tooLarge = "%s requests %s, and the largest of the hosts it may use has %s (%s); lower the request or add " +
+		"a larger host"
 	if request.CPUs > capacity.CPUs+cpuTolerance {
-		ps.Add(d.path("resources", "cpus"), "Request beyond any host", tooLarge, d.each(), formatCPUs(request.CPUs), formatCPUs(capacity.CPUs),
+		ps.Add(d.path("resources", "cpus"), "Request beyond any host", tooLarge, d.each(), formatCPUs(request.CPUs),
+			formatCPUs(capacity.CPUs),
+
 			list(sites, func(s *site) string { return "host " + s.name + ": " + formatCPUs(s.host.Capacity.CPUs) }))
 	}
 	if request.MemoryMiB > capacity.MemoryMiB {
-		ps.Add(d.path("resources", "memory_mib"), "Request beyond any host", tooLarge, d.each(), formatMemory(request.MemoryMiB), formatMemory(capacity.MemoryMiB),
-			list(sites, func(s *site) string { return "host " + s.name + ": " + formatMemory(s.host.Capacity.MemoryMiB) }))
+		ps.Add(d.path("resources", "memory_mib"), "Request beyond any host", tooLarge, d.each(),
+			formatMemory(request.MemoryMiB), formatMemory(capacity.MemoryMiB),
+
+			list(sites,
+				func(s *site) string { return "host " + s.name + ": " + formatMemory(s.host.Capacity.MemoryMiB) }))
 	}
 	if len(ps) > 0 {
 		return ps
@@ -105,7 +119,8 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 		resource, summary = "memory_mib", "Not enough memory"
 	}
 	if d.isRun {
-		ps.Add(d.path("resources", resource), summary, "%s requests %s; %s%s", d.each(), formatRequest(request), list(sites, formatFree), closedOf(l, d))
+		ps.Add(d.path("resources", resource), summary, "%s requests %s; %s%s", d.each(), formatRequest(request),
+			list(sites, formatFree), closedOf(l, d))
 		return ps
 	}
 	limit := ""
@@ -113,8 +128,10 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 		limit = ", at most one per host"
 	}
 	ps.Add(d.path("resources", resource), summary,
-		"role %q has %s of %s each%s, and only %d of them fit; %s for this role: %s%s; lower the request or replicas, or add capacity",
-		d.role, count(len(d.members), "member"), formatRequest(request), limit, l.placed(d), hostsOf(cluster, d), list(sites, formatFree), closedOf(l, d))
+		"role %q has %s of %s each%s, and only %d of them fit; %s for this role: %s%s; lower the request or "+
+			"replicas, or add capacity",
+		d.role, count(len(d.members), "member"), formatRequest(request), limit, l.placed(d), hostsOf(cluster, d),
+		list(sites, formatFree), closedOf(l, d))
 	return ps
 }
 
@@ -144,7 +161,8 @@ func closedOf(l *layout, d *demand) string {
 	if len(closed) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d of which take no new members: %s", len(closed), list(closed, func(s *site) string { return s.closed }))
+	return fmt.Sprintf(", %d of which take no new members: %s", len(closed),
+		list(closed, func(s *site) string { return s.closed }))
 }
 
 func formatFree(s *site) string {

@@ -20,9 +20,12 @@ func checkPools(in Input, roles []string) domain.Problems {
 		}
 		at := domain.Path{"roles", domain.Key(role), "gpus", "pool"}
 		if _, found := in.Pools[request.Pool]; !found && len(in.Pools) == 0 {
-			ps.Add(at, "Unknown GPU pool", "cluster %q has no GPU pool %q, nor any other; declare a trainyard_gpu_pool, and refer to it", in.Group.Cluster, request.Pool)
+			ps.Add(at, "Unknown GPU pool",
+				"cluster %q has no GPU pool %q, nor any other; declare a trainyard_gpu_pool, and refer to it",
+				in.Group.Cluster, request.Pool)
 		} else if !found {
-			ps.Add(at, "Unknown GPU pool", "cluster %q has no GPU pool %q; its pools are %s", in.Group.Cluster, request.Pool, strings.Join(slices.Sorted(maps.Keys(in.Pools)), ", "))
+			ps.Add(at, "Unknown GPU pool", "cluster %q has no GPU pool %q; its pools are %s", in.Group.Cluster,
+				request.Pool, strings.Join(slices.Sorted(maps.Keys(in.Pools)), ", "))
 		}
 	}
 	return ps
@@ -37,12 +40,15 @@ func warn(in Input, demands []*demand, l *layout) domain.Problems {
 			had := in.Current[m.Name].GPUs.UUIDs()
 			for _, i := range l.spots[m.Name].gpus {
 				if l.fleet.worries(d.gpus, i) && !slices.Contains(had, l.fleet.devices[i].UUID) {
-					given = append(given, fmt.Sprintf("%s gets %s of host %s, used by %s", m.Name, l.fleet.name(i), l.sites[l.spots[m.Name].site].name, l.fleet.devices[i].Busy))
+					given = append(given, fmt.Sprintf("%s gets %s of host %s, used by %s", m.Name, l.fleet.name(i),
+						l.sites[l.spots[m.Name].site].name, l.fleet.devices[i].Busy))
 				}
 			}
 		}
 		if len(given) > 0 {
-			ps.Warn(d.path("gpus"), "GPU in use", "members of role %q get GPUs of pool %q that other processes use, and share their memory and time: %s; stop those processes, or set on_foreign_process = %q in the pool to avoid these GPUs",
+			ps.Warn(d.path("gpus"), "GPU in use", "members of role %q get GPUs of pool %q that other processes use, "+
+				"and share their memory and time: %s; stop those processes, or set on_foreign_process = %q in the "+
+				"pool to avoid these GPUs",
 				d.role, d.gpus.name, shorten(given, "; "), domain.ForeignAvoid)
 		}
 	}
@@ -77,18 +83,22 @@ func explainBeyond(d *demand, l *layout) domain.Problems {
 		purpose, most := "", formatMemory(l.fleet.devices[largest].MemoryMiB)
 		if !c.pool.exclusive {
 			purpose = " for its " + formatMemory(c.memory)
-			most = fmt.Sprintf("%s (%s, of which %s %% are reserved)", count(c.pool.slots[largest], "slot"), most, formatNumber(100*c.pool.spec.Reserve()))
+			most = fmt.Sprintf("%s (%s, of which %s %% are reserved)", count(c.pool.slots[largest], "slot"), most,
+				formatNumber(100*c.pool.spec.Reserve()))
 		}
 		ps.Add(d.path("gpus", "memory_mib"), "Request beyond any device",
-			"%s asks for %s%s, and the largest on the hosts that it may use, %s, has %s; lower memory_mib, or ask for larger GPUs",
+			"%s asks for %s%s, and the largest on the hosts that it may use, %s, has %s; lower memory_mib, or ask "+
+				"for larger GPUs",
 			d.each(), c, purpose, l.fleet.name(largest), most)
 	case len(counts) > 0:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"%s asks for %s, all on one host, and of those that it may use, %s; lower count, add devices to the pool, or let the role use other hosts",
+			"%s asks for %s, all on one host, and of those that it may use, %s; lower count, add devices to the "+
+				"pool, or let the role use other hosts",
 			d.each(), c, shorten(counts, ", "))
 	case len(elsewhere) > 0:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"%s asks for %s, and the hosts that it may use have 0; the pool's are on %s: let the role use those, or add devices to the pool",
+			"%s asks for %s, and the hosts that it may use have 0; the pool's are on %s: let the role use those, or "+
+				"add devices to the pool",
 			d.each(), c, shorten(elsewhere, ", "))
 	default:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
@@ -102,7 +112,8 @@ func explainGPUs(cluster string, d *demand, l *layout) domain.Problems {
 	var ps domain.Problems
 	v := inventory{d, l, l.holders(d)}
 	if d.isRun {
-		ps.Add(d.path("gpus"), "Not enough GPUs", "%s asks for %s; %s%s", d.each(), d.gpus, list(d.allowed, v.host), closedOf(l, d))
+		ps.Add(d.path("gpus"), "Not enough GPUs", "%s asks for %s; %s%s", d.each(), d.gpus, list(d.allowed, v.host),
+			closedOf(l, d))
 		return ps
 	}
 	limit := ""
@@ -110,7 +121,8 @@ func explainGPUs(cluster string, d *demand, l *layout) domain.Problems {
 		limit = ", at most one per host"
 	}
 	ps.Add(d.path("gpus"), "Not enough GPUs", "role %q has %s of %s each%s, and only %d of them fit; %s: %s%s; %s",
-		d.role, count(len(d.members), "member"), d.gpus, limit, l.placed(d), hostsOf(cluster, d), list(d.allowed, v.host), closedOf(l, d), v.advice())
+		d.role, count(len(d.members), "member"), d.gpus, limit, l.placed(d), hostsOf(cluster, d),
+		list(d.allowed, v.host), closedOf(l, d), v.advice())
 	return ps
 }
 
@@ -124,7 +136,8 @@ func (l *layout) holders(d *demand) map[int][]holder {
 			continue
 		}
 		for _, i := range s.gpus {
-			all[i] = append(slices.Clip(all[i]), holder{member, s.demand.role, "", s.demand.gpus.takes(&l.fleet.devices[i])})
+			all[i] = append(slices.Clip(all[i]),
+				holder{member, s.demand.role, "", s.demand.gpus.takes(&l.fleet.devices[i])})
 		}
 	}
 	return all
@@ -200,7 +213,8 @@ func (v inventory) parties(i int) string {
 	for _, h := range v.holders[i] {
 		slots[h.party()] += p.slots[i] - p.free(i, h.mib)
 	}
-	parties := slices.SortedFunc(maps.Keys(slots), func(a, b string) int { return cmp.Or(cmp.Compare(slots[b], slots[a]), cmp.Compare(a, b)) })
+	parties := slices.SortedFunc(maps.Keys(slots),
+		func(a, b string) int { return cmp.Or(cmp.Compare(slots[b], slots[a]), cmp.Compare(a, b)) })
 	for i, party := range parties {
 		parties[i] = fmt.Sprintf("%d held by %s", slots[party], party)
 	}

@@ -48,7 +48,8 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 			if in.Room > 0 && len(l.spots)+len(others) >= in.Room {
 				if len(short) == 0 {
 					short.Add(domain.Path{"roles"}, "Not enough addresses",
-						"the network of cluster %q has addresses for %s, and all are taken; give the cluster a larger network.subnet", in.Group.Cluster, count(in.Room, "member"))
+						"the network of cluster %q has addresses for %s, and all are taken; give the cluster a "+
+							"larger network.subnet", in.Group.Cluster, count(in.Room, "member"))
 				}
 				return true
 			}
@@ -73,7 +74,9 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 	}
 	assignments := make(map[string]domain.Assignment, len(l.spots))
 	for member, s := range l.spots {
-		assignments[member] = domain.Assignment{Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus)}
+		assignments[member] = domain.Assignment{
+			Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus),
+		}
 	}
 	return assignments, short
 }

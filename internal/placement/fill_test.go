@@ -15,7 +15,9 @@ import (
 
 // stays returns the group's own running members: one role with one member for each place, such as "a: x".
 func stays(role domain.Role, places ...string) map[string]domain.GroupDocument {
-	doc := domain.GroupDocument{Spec: domain.Group{Name: "m", Roles: map[string]domain.Role{}}, Assignments: map[string]domain.Assignment{}}
+	doc := domain.GroupDocument{
+		Spec: domain.Group{Name: "m", Roles: map[string]domain.Role{}}, Assignments: map[string]domain.Assignment{},
+	}
 	for i, place := range places {
 		name := fmt.Sprintf("s%d", i)
 		doc.Spec.Roles[name] = role
@@ -28,7 +30,9 @@ func TestFill(t *testing.T) {
 	small := map[string]domain.Host{"a": host("a", capacity(2, 1000)), "b": host("b", capacity(1, 1000))}
 	one := role{domain.Role{Resources: requests(1, 100)}, 1}
 	four := map[string]role{"w1": one, "w2": one, "w3": one, "w4": one}
-	card := map[string]domain.GPUPoolDocument{"p": pooled(slotted(4000), map[string][]domain.Device{"a": gpus("x", "y")})}
+	card := map[string]domain.GPUPoolDocument{
+		"p": pooled(slotted(4000), map[string][]domain.Device{"a": gpus("x", "y")}),
+	}
 	slot := role{onGPUs(1, 4000), 1}
 	gone := onGPUs(1, 0)
 	gone.GPUs.Pool = "gone"
@@ -41,52 +45,69 @@ func TestFill(t *testing.T) {
 		at     string // path of what is short; "" for nothing
 		says   []string
 	}{
-		"all": {small, map[string]role{"w1": one, "w2": one}, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b"}, "", nil},
+		"all": {
+			small, map[string]role{"w1": one, "w2": one}, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b"},
+			"", nil,
+		},
 		"as many as there is room for": {
-			small, four, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b", "m-w3-0": "a"}, `roles["w4"].resources.cpus`, []string{"a run requests 1 CPU", "host a: 0 of 2 CPUs free"},
+			small, four, nil, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b", "m-w3-0": "a"},
+			`roles["w4"].resources.cpus`, []string{"a run requests 1 CPU", "host a: 0 of 2 CPUs free"},
 		},
 		"as many of a role": {
-			small, map[string]role{"w": {one.Role, 4}}, nil, false, map[string]string{"m-w-0": "a", "m-w-1": "b", "m-w-2": "a"},
+			small, map[string]role{"w": {one.Role, 4}}, nil, false,
+			map[string]string{"m-w-0": "a", "m-w-1": "b", "m-w-2": "a"},
 			`roles["w"].resources.cpus`, []string{"a run requests 1 CPU", "host b: 0 of 1 CPU free"},
 		},
 		"beside what runs": {
-			small, four, func(in *Input) { in.Groups = stays(one.Role, "b", "a") }, false, map[string]string{"m-w1-0": "a"}, `roles["w2"].resources.cpus`, nil,
+			small, four, func(in *Input) { in.Groups = stays(one.Role, "b", "a") }, false,
+			map[string]string{"m-w1-0": "a"}, `roles["w2"].resources.cpus`, nil,
 		},
 		// Running members stay although one host is too small, another is gone, and a pool is gone.
 		"beside what would not be placed": {
 			small, four, func(in *Input) {
 				in.Groups = stays(domain.Role{Resources: requests(8, 0), GPUs: gone.GPUs}, "b: x", "gone: y")
-				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(slotted(4000), map[string][]domain.Device{"b": gpus("x")})}
+				in.Pools = map[string]domain.GPUPoolDocument{
+					"p": pooled(slotted(4000), map[string][]domain.Device{"b": gpus("x")}),
+				}
 			}, false, map[string]string{"m-w1-0": "a", "m-w2-0": "a"}, `roles["w3"].resources.cpus`, nil,
 		},
 		"closed hosts": {
-			small, four, func(in *Input) { in.Closed = down("a") }, false, map[string]string{"m-w1-0": "b"}, `roles["w2"].resources.cpus`, []string{"host a is down"},
+			small, four, func(in *Input) { in.Closed = down("a") }, false, map[string]string{"m-w1-0": "b"},
+			`roles["w2"].resources.cpus`, []string{"host a is down"},
 		},
 		"all hosts closed": {
-			small, four, func(in *Input) { in.Closed = down("a", "b") }, false, map[string]string{}, `roles["w1"].placement`, []string{"host a is down", "host b is down"},
+			small, four, func(in *Input) { in.Closed = down("a", "b") }, false, map[string]string{},
+			`roles["w1"].placement`, []string{"host a is down", "host b is down"},
 		},
 		"as many as hosts are to have": {
-			small, four, func(in *Input) { in.Most = map[string]int{"a": 1, "b": 0} }, false, map[string]string{"m-w1-0": "a"}, `roles["w2"].placement`,
+			small, four, func(in *Input) { in.Most = map[string]int{"a": 1, "b": 0} }, false,
+			map[string]string{"m-w1-0": "a"}, `roles["w2"].placement`,
 			[]string{"host a has the maximum number of these runs", "host b has the maximum number"},
 		},
 		"as many as devices are to have": {
 			small, map[string]role{"w1": slot, "w2": slot, "w3": slot, "w4": slot}, func(in *Input) {
 				in.Pools, in.Most = card, map[string]int{"x": 2, "y": 1}
-			}, false, map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y", "m-w3-0": "a: x"}, `roles["w4"].gpus`, []string{"x takes no new members: it has the maximum number of these runs"},
+			}, false, map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y", "m-w3-0": "a: x"}, `roles["w4"].gpus`,
+			[]string{"x takes no new members: it has the maximum number of these runs"},
 		},
 		"others": {
 			small, four, func(in *Input) {
-				in.Groups = map[string]domain.GroupDocument{"old-1": other(resources(1, 0), domain.Assignment{Host: "a"}, domain.Assignment{Host: "b"})}
+				in.Groups = map[string]domain.GroupDocument{
+					"old-1": other(resources(1, 0), domain.Assignment{Host: "a"}, domain.Assignment{Host: "b"}),
+				}
 			}, false, map[string]string{"m-w1-0": "a"}, `roles["w2"].resources.cpus`, nil,
 		},
 		"addresses": {
 			small, four, func(in *Input) {
 				in.Room = 4
-				in.Groups = map[string]domain.GroupDocument{"old-1": other(domain.Resources{}, domain.Assignment{Host: "a"}, domain.Assignment{Host: "b"})}
+				in.Groups = map[string]domain.GroupDocument{
+					"old-1": other(domain.Resources{}, domain.Assignment{Host: "a"}, domain.Assignment{Host: "b"}),
+				}
 			}, false, map[string]string{"m-w1-0": "a", "m-w2-0": "b"}, "roles", []string{"addresses for 4 members"},
 		},
 		"addresses for what runs": {
-			small, four, func(in *Input) { in.Room, in.Groups = 1, stays(domain.Role{}, "b") }, false, map[string]string{}, "roles", []string{"1 member"},
+			small, four, func(in *Input) { in.Room, in.Groups = 1, stays(domain.Role{}, "b") }, false,
+			map[string]string{}, "roles", []string{"1 member"},
 		},
 		"addresses within a role": {
 			small, map[string]role{"w": {domain.Role{}, 4}}, func(in *Input) { in.Room = 3 }, false,
@@ -97,42 +118,53 @@ func TestFill(t *testing.T) {
 			map[string]string{"m-w1-0": "a"}, `roles["w2"].resources.memory_mib`, nil,
 		},
 		"more measured than there is": {
-			small, map[string]role{"w1": {domain.Role{Resources: requests(0, 1001)}, 1}}, func(in *Input) { in.FreeMiB = map[string]int64{"a": 5000} }, false,
+			small, map[string]role{"w1": {domain.Role{Resources: requests(0, 1001)}, 1}},
+			func(in *Input) { in.FreeMiB = map[string]int64{"a": 5000} }, false,
 			map[string]string{}, `roles["w1"].resources.memory_mib`, []string{"1001 MiB", "1000 MiB"},
 		},
 
 		"slots": {
-			plainHosts("a"), map[string]role{"w1": slot, "w2": slot, "w3": slot}, func(in *Input) { in.Pools = card }, false,
+			plainHosts("a"), map[string]role{"w1": slot, "w2": slot, "w3": slot}, func(in *Input) { in.Pools = card },
+			false,
 			map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y", "m-w3-0": "a: x"}, "", nil,
 		},
 		"gently": {
-			plainHosts("a"), map[string]role{"w1": slot, "w2": slot, "w3": slot}, func(in *Input) { in.Pools = card }, true,
-			map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y"}, `roles["w3"].gpus`, []string{"it has just been given to another run"},
+			plainHosts("a"), map[string]role{"w1": slot, "w2": slot, "w3": slot}, func(in *Input) { in.Pools = card },
+			true,
+			map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y"}, `roles["w3"].gpus`,
+			[]string{"it has just been given to another run"},
 		},
 		"gently within a role": {
 			plainHosts("a"), map[string]role{"w": {slot.Role, 3}}, func(in *Input) { in.Pools = card }, true,
-			map[string]string{"m-w-0": "a: x", "m-w-1": "a: y"}, `roles["w"].gpus`, []string{"it has just been given to another run"},
+			map[string]string{"m-w-0": "a: x", "m-w-1": "a: y"}, `roles["w"].gpus`,
+			[]string{"it has just been given to another run"},
 		},
 		"gently beside what runs": {
-			plainHosts("a"), map[string]role{"w1": slot, "w2": slot}, func(in *Input) { in.Pools, in.Groups = card, stays(slot.Role, "a: x", "a: x") }, true,
+			plainHosts("a"), map[string]role{"w1": slot, "w2": slot},
+			func(in *Input) { in.Pools, in.Groups = card, stays(slot.Role, "a: x", "a: x") }, true,
 			map[string]string{"m-w1-0": "a: y", "m-w2-0": "a: x"}, "", nil,
 		},
 		"slots that are taken": {
 			plainHosts("a"), map[string]role{"w1": slot}, func(in *Input) {
-				in.Pools, in.Groups = card, stays(slot.Role, "a: x", "a: x", "a: x", "a: x", "a: y", "a: y", "a: y", "a: y")
+				in.Pools, in.Groups = card,
+					stays(slot.Role, "a: x", "a: x", "a: x", "a: x", "a: y", "a: y", "a: y", "a: y")
 			}, false, map[string]string{}, `roles["w1"].gpus`, []string{"x: 0 of 4 slots free (4 held by group m)"},
 		},
 		"all of a device whose pool is gone": {
 			plainHosts("a"), map[string]role{"w1": slot}, func(in *Input) {
-				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(slotted(4000), map[string][]domain.Device{"a": gpus("x")})}
+				in.Pools = map[string]domain.GPUPoolDocument{
+					"p": pooled(slotted(4000), map[string][]domain.Device{"a": gpus("x")}),
+				}
 				in.Groups = stays(gone, "a: x")
 			}, false, map[string]string{}, `roles["w1"].gpus`, nil,
 		},
 		"unknown pool": {
-			plainHosts("a"), map[string]role{"w1": one, "w2": slot}, nil, false, map[string]string{}, `roles["w2"].gpus.pool`, []string{`no GPU pool "p"`},
+			plainHosts("a"), map[string]role{"w1": one, "w2": slot}, nil, false, map[string]string{},
+			`roles["w2"].gpus.pool`, []string{`no GPU pool "p"`},
 		},
 		"unknown host": {
-			small, map[string]role{"w1": {domain.Role{Placement: domain.Placement{Hosts: []string{"c"}}}, 1}}, nil, false,
+			small, map[string]role{"w1": {domain.Role{Placement: domain.Placement{Hosts: []string{"c"}}}, 1}}, nil,
+			false,
 			map[string]string{}, `roles["w1"].placement.hosts[0]`, []string{`no host "c"`, "a, b"},
 		},
 		"no hosts": {nil, four, nil, false, map[string]string{}, "cluster", []string{"no hosts"}},
@@ -170,7 +202,9 @@ func TestFillPorts(t *testing.T) {
 	in.SharedAddress, in.BusyPorts = true, map[string][]int{"a": {firstFreePort + 2}}
 	in.Groups = stays(domain.Role{}, "a")
 	got, short := Fill(in, false)
-	want := map[string]domain.Assignment{"m-w1-0": {Host: "a", Port: firstFreePort + 1}, "m-w2-0": {Host: "a", Port: firstFreePort + 3}}
+	want := map[string]domain.Assignment{
+		"m-w1-0": {Host: "a", Port: firstFreePort + 1}, "m-w2-0": {Host: "a", Port: firstFreePort + 3},
+	}
 	if diff := cmp.Diff(want, got); diff != "" || len(short) > 0 {
 		t.Errorf("short: %v; assignments (-want +got):\n%s", short, diff)
 	}
@@ -190,7 +224,8 @@ func TestFillProperties(t *testing.T) {
 		}
 		// Those that have a place run there; the others are to be placed.
 		in.Groups["m"] = domain.GroupDocument{Spec: in.Group, Assignments: in.Current}
-		in.Members = slices.DeleteFunc(in.Members, func(m domain.Member) bool { _, runs := in.Current[m.Name]; return runs })
+		in.Members = slices.DeleteFunc(in.Members,
+			func(m domain.Member) bool { _, runs := in.Current[m.Name]; return runs })
 		in.Current, in.Room = nil, rapid.IntRange(0, 12).Draw(t, "room")
 		gentle := rapid.Bool().Draw(t, "gentle")
 		got, short := Fill(in, gentle)
@@ -237,7 +272,8 @@ func checkFilled(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	for group, doc := range in.Groups {
 		for member, at := range doc.Assignments {
 			r := doc.Spec.Roles[roleOf(group, member)]
-			used[at.Host] = resources(used[at.Host].CPUs+r.Resources.CPUs, used[at.Host].MemoryMiB+r.Resources.MemoryMiB)
+			used[at.Host] = resources(used[at.Host].CPUs+r.Resources.CPUs,
+				used[at.Host].MemoryMiB+r.Resources.MemoryMiB)
 			for _, uuid := range at.GPUs.UUIDs() {
 				onDevice[uuid] += mibOf(in.Pools, r.GPUs, known[uuid])
 			}

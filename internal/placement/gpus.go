@@ -34,7 +34,8 @@ func (f *fleet) fits(c *claim, i int) bool {
 
 // offers reports whether a device may be given to a member that does not have it.
 func (f *fleet) offers(c *claim, i int) bool {
-	return f.fits(c, i) && f.devices[i].Lost == "" && f.devices[i].Closed == "" && (f.devices[i].Busy == "" || c.pool.spec.ForeignRule() != domain.ForeignAvoid)
+	return f.fits(c, i) && f.devices[i].Lost == "" && f.devices[i].Closed == "" &&
+		(f.devices[i].Busy == "" || c.pool.spec.ForeignRule() != domain.ForeignAvoid)
 }
 
 // worries reports whether a device is only given with a warning, and so as a last resort.
@@ -201,7 +202,8 @@ type closeness struct {
 }
 
 func (c closeness) compare(other closeness) int {
-	return cmp.Or(cmp.Compare(c.worries, other.worries), cmp.Compare(c.islands, other.islands), cmp.Compare(c.nodes, other.nodes), cmp.Compare(other.links, c.links))
+	return cmp.Or(cmp.Compare(c.worries, other.worries), cmp.Compare(c.islands, other.islands),
+		cmp.Compare(c.nodes, other.nodes), cmp.Compare(other.links, c.links))
 }
 
 func (f *fleet) closeness(c *claim, set []int) closeness {

@@ -19,18 +19,21 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 	var hostNames []string
 	for i := range rapid.IntRange(1, 3).Draw(t, "hosts") {
 		hostNames = append(hostNames, fmt.Sprintf("h%d", i))
-		hosts[hostNames[i]] = host("x", capacity(float64(rapid.IntRange(3, 8).Draw(t, "cpus")), 4096), rapid.SampledFrom([]string{"rack=x", "rack=y"}).Draw(t, "rack"))
+		hosts[hostNames[i]] = host("x", capacity(float64(rapid.IntRange(3, 8).Draw(t, "cpus")), 4096),
+			rapid.SampledFrom([]string{"rack=x", "rack=y"}).Draw(t, "rack"))
 	}
 	pools := map[string]domain.GPUPoolDocument{}
 	states := map[string]DeviceState{}
 	var uuids []string
 	for _, name := range []string{"p", "q"} {
 		spec := domain.GPUPool{
-			Strategy:         rapid.SampledFrom([]domain.Strategy{"", domain.Spread, domain.Pack}).Draw(t, "strategy"),
-			OnForeignProcess: rapid.SampledFrom(append([]domain.ForeignProcess{""}, domain.ForeignProcesses...)).Draw(t, "rule"),
+			Strategy: rapid.SampledFrom([]domain.Strategy{"", domain.Spread, domain.Pack}).Draw(t, "strategy"),
+			OnForeignProcess: rapid.SampledFrom(append([]domain.ForeignProcess{""}, domain.ForeignProcesses...)).Draw(t,
+				"rule"),
 		}
 		if rapid.Bool().Draw(t, "slots") {
-			spec.Sharing, spec.MemoryMiBPerSlot = domain.Slots, rapid.SampledFrom([]int64{1000, 700}).Draw(t, "mib of a slot")
+			spec.Sharing, spec.MemoryMiBPerSlot = domain.Slots,
+				rapid.SampledFrom([]int64{1000, 700}).Draw(t, "mib of a slot")
 			spec.ReservePercent = rapid.Ptr(rapid.SampledFrom([]float64{0, 7, 40}), true).Draw(t, "reserve")
 		}
 		devices := map[string][]domain.Device{}
@@ -73,7 +76,8 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 		r := role{n: rapid.IntRange(0, 3).Draw(t, "replicas")}
 		r.GPUs = request.Draw(t, "gpus")
 		r.Resources = requests(float64(rapid.IntRange(0, 2).Draw(t, "cpus of a member")), 0)
-		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "placement")
+		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t,
+			"placement")
 		r.Placement.SpreadBy = rapid.SampledFrom([]string{"", "rack"}).Draw(t, "spread by")
 		if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
 			r.Placement.Hosts = rapid.SliceOfN(rapid.SampledFrom(hostNames), 1, 2).Draw(t, "named hosts")
@@ -86,7 +90,8 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 	assignment := rapid.Custom(func(t *rapid.T) domain.Assignment {
 		a := domain.Assignment{Host: rapid.SampledFrom(append(hostNames, "gone")).Draw(t, "host"), Port: firstFreePort}
 		if len(uuids) > 0 {
-			a.GPUs = domain.NewDeviceSet(rapid.SliceOfNDistinct(rapid.SampledFrom(append(uuids, "left")), 0, 2, rapid.ID).Draw(t, "had")...)
+			a.GPUs = domain.NewDeviceSet(rapid.SliceOfNDistinct(rapid.SampledFrom(append(uuids, "left")), 0, 2,
+				rapid.ID).Draw(t, "had")...)
 		}
 		return a
 	})
@@ -101,7 +106,10 @@ func drawGPUs(t *rapid.T, mostDevices int) Input {
 	old.Spec.Roles["w-x"] = domain.Role{GPUs: request.Draw(t, "gpus of others")}
 	in.Groups = map[string]domain.GroupDocument{
 		"old-1": old,
-		"m":     {Spec: domain.Group{Roles: map[string]domain.Role{"r0": {GPUs: request.Draw(t, "gpus before")}}}, Assignments: in.Current},
+		"m": {
+			Spec:        domain.Group{Roles: map[string]domain.Role{"r0": {GPUs: request.Draw(t, "gpus before")}}},
+			Assignments: in.Current,
+		},
 	}
 	return in
 }
@@ -306,7 +314,8 @@ func bruteForce(in Input) map[string]string {
 				for _, d := range pool.Devices[name] {
 					state := in.Devices[d.UUID]
 					mib := mibOf(in.Pools, spec.GPUs, d)
-					if state.Lost+state.Closed != "" || state.Busy != "" && pool.Spec.ForeignRule() == domain.ForeignAvoid ||
+					if state.Lost+state.Closed != "" ||
+						state.Busy != "" && pool.Spec.ForeignRule() == domain.ForeignAvoid ||
 						d.MemoryMiB < spec.GPUs.MemoryMiB || !holds(pool.Spec, d, taken[d.UUID]+mib) {
 						continue
 					}
@@ -334,7 +343,9 @@ func bruteForce(in Input) map[string]string {
 // the devices without conflict.
 func TestConcurrentGroups(t *testing.T) {
 	in := input(plainHosts("a", "b"), map[string]role{"w": {onGPUs(1, 0), 2}})
-	in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1")})}
+	in.Pools = map[string]domain.GPUPoolDocument{
+		"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1")}),
+	}
 	in.Groups = map[string]domain.GroupDocument{}
 	owners := map[domain.DeviceSet]string{}
 	for _, group := range []string{"x", "y", "z"} {

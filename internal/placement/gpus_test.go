@@ -22,7 +22,9 @@ func TestPlaceGPUs(t *testing.T) {
 	exclusive := func(devices map[string][]domain.Device) map[string]domain.GPUPoolDocument {
 		return map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, devices)}
 	}
-	slots := func(mib int64, strategy domain.Strategy, devices map[string][]domain.Device) map[string]domain.GPUPoolDocument {
+	slots := func(
+		mib int64, strategy domain.Strategy, devices map[string][]domain.Device,
+	) map[string]domain.GPUPoolDocument {
 		spec := slotted(mib)
 		spec.Strategy = strategy
 		return map[string]domain.GPUPoolDocument{"p": pooled(spec, devices)}
@@ -87,10 +89,19 @@ func TestPlaceGPUs(t *testing.T) {
 			want:  map[string]string{"m-ps-0": "a", "m-w-0": "b: b0"},
 		},
 		{
-			name:  "capacity, labels and closed devices still count",
-			hosts: map[string]domain.Host{"a": host("a", capacity(1, 4096), "ok=1"), "b": host("b", capacity(4, 4096)), "c": host("c", capacity(4, 4096), "ok=1"), "d": host("d", capacity(4, 4096), "ok=1")},
-			pools: exclusive(map[string][]domain.Device{"a": gpus("a0"), "b": gpus("b0"), "c": gpus("c0"), "d": gpus("d0")}),
-			roles: map[string]role{"w": {requesting(placedOn(onGPUs(1, 0), domain.Placement{Labels: map[string]string{"ok": "1"}}), requests(2, 0)), 1}},
+			name: "capacity, labels and closed devices still count",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(1, 4096), "ok=1"), "b": host("b", capacity(4, 4096)),
+				"c": host("c", capacity(4, 4096), "ok=1"), "d": host("d", capacity(4, 4096), "ok=1"),
+			},
+			pools: exclusive(map[string][]domain.Device{
+				"a": gpus("a0"), "b": gpus("b0"), "c": gpus("c0"), "d": gpus("d0"),
+			}),
+			roles: map[string]role{"w": {
+				requesting(placedOn(onGPUs(1, 0), domain.Placement{Labels: map[string]string{"ok": "1"}}),
+					requests(2, 0)),
+				1,
+			}},
 			states: map[string]DeviceState{
 				"c0": {Closed: "nothing is known of the GPUs of host c"},
 			},
@@ -104,22 +115,29 @@ func TestPlaceGPUs(t *testing.T) {
 			want:  map[string]string{"m-w-0": "b: b0", "m-w-1": "c: c0"},
 		},
 		{
-			name:   "devices of other groups are theirs, whatever pools they name",
-			pools:  exclusive(ab),
-			roles:  map[string]role{"w": {onGPUs(1, 0), 2}},
-			others: map[string]domain.GroupDocument{"x": otherOnGPUs("x", onGPUs(1, 0), "a: a0"), "y": otherOnGPUs("y", domain.Role{GPUs: &domain.GPURequest{Pool: "gone"}}, "b: b1")},
-			want:   map[string]string{"m-w-0": "a: a1", "m-w-1": "b: b0"},
+			name:  "devices of other groups are theirs, whatever pools they name",
+			pools: exclusive(ab),
+			roles: map[string]role{"w": {onGPUs(1, 0), 2}},
+			others: map[string]domain.GroupDocument{
+				"x": otherOnGPUs("x", onGPUs(1, 0), "a: a0"),
+				"y": otherOnGPUs("y", domain.Role{GPUs: &domain.GPURequest{Pool: "gone"}}, "b: b1"),
+			},
+			want: map[string]string{"m-w-0": "a: a1", "m-w-1": "b: b0"},
 		},
 		{
-			name:  "hosts that are one machine do not have its devices twice",
-			hosts: map[string]domain.Host{"a": host("127.0.0.1", capacity(4, 4096)), "b": host("127.0.0.1", capacity(4, 4096))},
+			name: "hosts that are one machine do not have its devices twice",
+			hosts: map[string]domain.Host{
+				"a": host("127.0.0.1", capacity(4, 4096)), "b": host("127.0.0.1", capacity(4, 4096)),
+			},
 			pools: exclusive(map[string][]domain.Device{"a": gpus("0", "1"), "b": gpus("0", "1")}),
 			roles: map[string]role{"w": {onGPUs(1, 0), 2}},
 			want:  map[string]string{"m-w-0": "a: 0", "m-w-1": "b: 1"},
 		},
 		{
-			name:  "memory is asked of an exclusive device, too",
-			pools: exclusive(map[string][]domain.Device{"a": {sized("a0", 16_000), sized("a1", 32_000)}, "b": gpus("b0", "b1")}),
+			name: "memory is asked of an exclusive device, too",
+			pools: exclusive(map[string][]domain.Device{
+				"a": {sized("a0", 16_000), sized("a1", 32_000)}, "b": gpus("b0", "b1"),
+			}),
 			roles: map[string]role{"w": {onGPUs(1, 20_000), 1}},
 			want:  map[string]string{"m-w-0": "a: a1"},
 		},
@@ -129,7 +147,10 @@ func TestPlaceGPUs(t *testing.T) {
 			hosts: plainHosts("a"),
 			pools: slots(4000, "", map[string][]domain.Device{"a": {sized("a0", 8000), sized("a1", 16_000)}}),
 			roles: map[string]role{"w": {onGPUs(1, 0), 6}},
-			want:  map[string]string{"m-w-0": "a: a1", "m-w-1": "a: a1", "m-w-2": "a: a0", "m-w-3": "a: a1", "m-w-4": "a: a0", "m-w-5": "a: a1"},
+			want: map[string]string{
+				"m-w-0": "a: a1", "m-w-1": "a: a1", "m-w-2": "a: a0", "m-w-3": "a: a1", "m-w-4": "a: a0",
+				"m-w-5": "a: a1",
+			},
 		},
 		{
 			name:  "slots are shared, packed onto the devices with the least of them that hold a member",
@@ -139,12 +160,14 @@ func TestPlaceGPUs(t *testing.T) {
 			want:  map[string]string{"m-x-0": "a: a0", "m-w-0": "a: a0", "m-w-1": "a: a1", "m-w-2": "a: a1"},
 		},
 		{
-			name:   "what others hold is told by the request of their role",
-			hosts:  plainHosts("a"),
-			pools:  slots(4000, domain.Pack, map[string][]domain.Device{"a": gpus("a0", "a1")}),
-			roles:  map[string]role{"w": {onGPUs(1, 0), 3}},
-			others: map[string]domain.GroupDocument{"x": otherOnGPUs("x", onGPUs(2, 5000), "a: a0,a1"), "y": otherOnGPUs("y", onGPUs(1, 0), "a: a0")},
-			want:   map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a1", "m-w-2": "a: a1"},
+			name:  "what others hold is told by the request of their role",
+			hosts: plainHosts("a"),
+			pools: slots(4000, domain.Pack, map[string][]domain.Device{"a": gpus("a0", "a1")}),
+			roles: map[string]role{"w": {onGPUs(1, 0), 3}},
+			others: map[string]domain.GroupDocument{
+				"x": otherOnGPUs("x", onGPUs(2, 5000), "a: a0,a1"), "y": otherOnGPUs("y", onGPUs(1, 0), "a: a0"),
+			},
+			want: map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a1", "m-w-2": "a: a1"},
 		},
 		{
 			name:  "a device that another pool shares, though it should not, is not had twice",
@@ -153,9 +176,11 @@ func TestPlaceGPUs(t *testing.T) {
 				"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1")}),
 				"q": pooled(slotted(4000), map[string][]domain.Device{"a": gpus("a0")}),
 			},
-			roles:  map[string]role{"w": {onGPUs(1, 0), 1}},
-			others: map[string]domain.GroupDocument{"x": otherOnGPUs("x", domain.Role{GPUs: &domain.GPURequest{Pool: "q"}}, "a: a0")},
-			want:   map[string]string{"m-w-0": "a: a1"},
+			roles: map[string]role{"w": {onGPUs(1, 0), 1}},
+			others: map[string]domain.GroupDocument{
+				"x": otherOnGPUs("x", domain.Role{GPUs: &domain.GPURequest{Pool: "q"}}, "a: a0"),
+			},
+			want: map[string]string{"m-w-0": "a: a1"},
 		},
 
 		{
@@ -177,7 +202,8 @@ func TestPlaceGPUs(t *testing.T) {
 			name:  "a chain of links will do",
 			hosts: plainHosts("a"),
 			pools: exclusive(map[string][]domain.Device{"a": {
-				{UUID: "0"}, {UUID: "1", Links: []string{"3"}}, {UUID: "2", Links: []string{"3"}}, {UUID: "3", Links: []string{"1", "2"}},
+				{UUID: "0"}, {UUID: "1", Links: []string{"3"}}, {UUID: "2", Links: []string{"3"}},
+				{UUID: "3", Links: []string{"1", "2"}},
 			}}),
 			roles: map[string]role{"w": {onGPUs(3, 0), 1}},
 			want:  map[string]string{"m-w-0": "a: 1,2,3"},
@@ -185,7 +211,9 @@ func TestPlaceGPUs(t *testing.T) {
 		{
 			name:  "without links, several devices are on one NUMA node",
 			hosts: plainHosts("a"),
-			pools: exclusive(map[string][]domain.Device{"a": slices.Concat(onNode(0, gpus("0")...), onNode(1, gpus("1", "2")...), onNode(0, gpus("3")...))}),
+			pools: exclusive(map[string][]domain.Device{
+				"a": slices.Concat(onNode(0, gpus("0")...), onNode(1, gpus("1", "2")...), onNode(0, gpus("3")...)),
+			}),
 			roles: map[string]role{"w": {onGPUs(2, 0), 2}},
 			want:  map[string]string{"m-w-0": "a: 0,3", "m-w-1": "a: 1,2"},
 		},
@@ -214,26 +242,35 @@ func TestPlaceGPUs(t *testing.T) {
 			want:   map[string]string{"m-w-0": "a: 4,5,6"},
 		},
 		{
-			name:  "of hosts without links, that one is chosen where several devices are on one NUMA node",
-			pools: exclusive(map[string][]domain.Device{"a": slices.Concat(onNode(0, gpus("a0")...), onNode(1, gpus("a1")...)), "b": onNode(1, gpus("b0", "b1")...)}),
+			name: "of hosts without links, that one is chosen where several devices are on one NUMA node",
+			pools: exclusive(map[string][]domain.Device{
+				"a": slices.Concat(onNode(0, gpus("a0")...), onNode(1, gpus("a1")...)),
+				"b": onNode(1, gpus("b0", "b1")...),
+			}),
 			roles: map[string]role{"w": {onGPUs(2, 0), 1}},
 			want:  map[string]string{"m-w-0": "b: b0,b1"},
 		},
 		{
 			name:  "a host with linked devices is chosen, though others are less in use",
 			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...)}),
-			roles: map[string]role{"ps": {placedOn(domain.Role{}, domain.Placement{Hosts: []string{"b"}}), 2}, "w": {onGPUs(2, 0), 1}},
-			want:  map[string]string{"m-ps-0": "b", "m-ps-1": "b", "m-w-0": "b: b0,b1"},
+			roles: map[string]role{
+				"ps": {placedOn(domain.Role{}, domain.Placement{Hosts: []string{"b"}}), 2}, "w": {onGPUs(2, 0), 1},
+			},
+			want: map[string]string{"m-ps-0": "b", "m-ps-1": "b", "m-w-0": "b: b0,b1"},
 		},
 		{
-			name:  "the role's strategy decides before what is linked: spread",
-			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1", "b2", "b3")...)}),
+			name: "the role's strategy decides before what is linked: spread",
+			pools: exclusive(map[string][]domain.Device{
+				"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1", "b2", "b3")...),
+			}),
 			roles: map[string]role{"w": {onGPUs(2, 0), 2}},
 			want:  map[string]string{"m-w-0": "b: b0,b1", "m-w-1": "a: a0,a1"},
 		},
 		{
-			name:   "the role's strategy decides before what is linked: pack",
-			pools:  exclusive(map[string][]domain.Device{"a": gpus("a0", "a1", "a2"), "b": linked(gpus("b0", "b1")...)}),
+			name: "the role's strategy decides before what is linked: pack",
+			pools: exclusive(map[string][]domain.Device{
+				"a": gpus("a0", "a1", "a2"), "b": linked(gpus("b0", "b1")...),
+			}),
 			roles:  map[string]role{"w": {placedOn(onGPUs(2, 0), domain.Placement{Strategy: domain.Pack}), 1}},
 			others: map[string]domain.GroupDocument{"x": otherOnGPUs("x", onGPUs(1, 0), "a: a0")},
 			want:   map[string]string{"m-w-0": "a: a1,a2"},
@@ -253,7 +290,9 @@ func TestPlaceGPUs(t *testing.T) {
 		{
 			name:  "where roles have to leave room for each other, links decide among what is left",
 			hosts: plainHosts("a", "b", "c"),
-			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...), "c": linked(gpus("c0", "c1")...)}),
+			pools: exclusive(map[string][]domain.Device{
+				"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...), "c": linked(gpus("c0", "c1")...),
+			}),
 			roles: map[string]role{
 				"u": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"a", "b"}}), 1},
 				"v": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"b", "c"}}), 1},
@@ -270,9 +309,11 @@ func TestPlaceGPUs(t *testing.T) {
 			want:    map[string]string{"m-w-0": "b: b1,b0", "m-w-1": "a: 3,0"},
 		},
 		{
-			name:    "members keep busy and closed devices",
-			pools:   exclusive(ab),
-			states:  map[string]DeviceState{"a1": {Busy: "python (process 4711)"}, "b1": {Closed: "nothing is known of it"}},
+			name:  "members keep busy and closed devices",
+			pools: exclusive(ab),
+			states: map[string]DeviceState{
+				"a1": {Busy: "python (process 4711)"}, "b1": {Closed: "nothing is known of it"},
+			},
 			roles:   map[string]role{"w": {onGPUs(1, 0), 2}},
 			current: map[string]string{"m-w-0": "a: a1", "m-w-1": "b: b1"},
 			want:    map[string]string{"m-w-0": "a: a1", "m-w-1": "b: b1"},
@@ -303,8 +344,11 @@ func TestPlaceGPUs(t *testing.T) {
 			want:    map[string]string{"m-v-0": "b: b0,b1", "m-v-1": "a: a0,a1", "m-w-0": "a"},
 		},
 		{
-			name:    "a role of another pool keeps no devices",
-			pools:   map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a1")}), "q": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0"), "b": gpus("b0")})},
+			name: "a role of another pool keeps no devices",
+			pools: map[string]domain.GPUPoolDocument{
+				"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a1")}),
+				"q": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0"), "b": gpus("b0")}),
+			},
 			roles:   map[string]role{"w": {onGPUs(1, 0), 1}},
 			before:  map[string]domain.Role{"w": {GPUs: &domain.GPURequest{Pool: "q"}}},
 			current: map[string]string{"m-w-0": "a: a0"},
@@ -393,8 +437,10 @@ func TestPlaceGPUs(t *testing.T) {
 			want:    map[string]string{"m-w-0": "a: a1", "m-w-1": "a: a0"},
 		},
 		{
-			name:    "beside a member that stays on a lost device, others make room where that is the only way",
-			pools:   exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1"), "c": gpus("c0")}),
+			name: "beside a member that stays on a lost device, others make room where that is the only way",
+			pools: exclusive(map[string][]domain.Device{
+				"a": gpus("a0", "a1"), "b": gpus("b0", "b1"), "c": gpus("c0"),
+			}),
 			hosts:   plainHosts("a", "b", "c"),
 			states:  lost("c0"),
 			roles:   map[string]role{"v": {onGPUs(1, 0), 3}, "w": {onGPUs(2, 0), 1}},
@@ -403,10 +449,13 @@ func TestPlaceGPUs(t *testing.T) {
 			want:    map[string]string{"m-v-0": "b: b1", "m-v-1": "b: b0", "m-v-2": "c: c0", "m-w-0": "a: a0,a1"},
 		},
 		{
-			name:    "a member that leaves for a lost device leaves the port that it publishes, too",
-			pools:   exclusive(ab),
-			states:  lost("a0", "a1"),
-			roles:   map[string]role{"w": {publishingOnGPU("8080/tcp"), 1}, "x": {placedOn(publishing("8080/tcp"), domain.Placement{Hosts: []string{"a"}}), 1}},
+			name:   "a member that leaves for a lost device leaves the port that it publishes, too",
+			pools:  exclusive(ab),
+			states: lost("a0", "a1"),
+			roles: map[string]role{
+				"w": {publishingOnGPU("8080/tcp"), 1},
+				"x": {placedOn(publishing("8080/tcp"), domain.Placement{Hosts: []string{"a"}}), 1},
+			},
 			current: map[string]string{"m-w-0": "a: a0"},
 			want:    map[string]string{"m-w-0": "b: b0", "m-x-0": "a"},
 		},
@@ -444,10 +493,12 @@ func TestPlaceGPUs(t *testing.T) {
 			want:    map[string]string{"m-v-0": "a: a2", "m-w-0": "a: a1"},
 		},
 		{
-			name:    "where members make room, those that can stay keep their devices",
-			hosts:   map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
-			pools:   exclusive(map[string][]domain.Device{"a": gpus("a0", "a1", "a2"), "b": gpus("b0", "b1")}),
-			roles:   map[string]role{"v": {requesting(onGPUs(1, 0), requests(3, 0)), 2}, "w": {requesting(onGPUs(1, 0), requests(1, 0)), 2}},
+			name:  "where members make room, those that can stay keep their devices",
+			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
+			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1", "a2"), "b": gpus("b0", "b1")}),
+			roles: map[string]role{
+				"v": {requesting(onGPUs(1, 0), requests(3, 0)), 2}, "w": {requesting(onGPUs(1, 0), requests(1, 0)), 2},
+			},
 			current: map[string]string{"m-w-0": "a: a0", "m-w-1": "a: a1"},
 			want:    map[string]string{"m-v-0": "a: a2", "m-v-1": "b: b0", "m-w-0": "a: a0", "m-w-1": "b: b1"},
 		},
@@ -460,12 +511,14 @@ func TestPlaceGPUs(t *testing.T) {
 			want:   map[string]string{"m-w-0": "a: a1"},
 		},
 		{
-			name:     "warn gives busy devices last, and says so",
-			pools:    foreign(domain.ForeignWarn, ab),
-			states:   busy("a0", "b0", "b1"),
-			roles:    map[string]role{"w": {onGPUs(1, 0), 3}},
-			want:     map[string]string{"m-w-0": "a: a1", "m-w-1": "b: b0", "m-w-2": "a: a0"},
-			warnings: []string{"m-w-1 gets b0 of host b, used by python (process 4711); m-w-2 gets a0 of host a, used by python (process 4711)"},
+			name:   "warn gives busy devices last, and says so",
+			pools:  foreign(domain.ForeignWarn, ab),
+			states: busy("a0", "b0", "b1"),
+			roles:  map[string]role{"w": {onGPUs(1, 0), 3}},
+			want:   map[string]string{"m-w-0": "a: a1", "m-w-1": "b: b0", "m-w-2": "a: a0"},
+			warnings: []string{
+				"m-w-1 gets b0 of host b, used by python (process 4711); m-w-2 gets a0 of host a, used by python (process 4711)",
+			},
 		},
 		{
 			name:     "warn prefers devices that nobody else uses to linked ones",
@@ -510,7 +563,10 @@ func TestPlaceGPUs(t *testing.T) {
 			hosts: plainHosts("a"),
 			pools: slots(1000, domain.Pack, map[string][]domain.Device{"a": {sized("0", 10_000), sized("1", 10_000)}}),
 			roles: map[string]role{"four": {onGPUs(1, 4000), 2}, "three": {onGPUs(1, 3000), 4}},
-			want:  map[string]string{"m-four-0": "a: 0", "m-three-0": "a: 0", "m-three-1": "a: 0", "m-four-1": "a: 1", "m-three-2": "a: 1", "m-three-3": "a: 1"},
+			want: map[string]string{
+				"m-four-0": "a: 0", "m-three-0": "a: 0", "m-three-1": "a: 0", "m-four-1": "a: 1", "m-three-2": "a: 1",
+				"m-three-3": "a: 1",
+			},
 		},
 		{
 			name:  "roles that share some of their hosts leave each other the right ones",
@@ -526,7 +582,9 @@ func TestPlaceGPUs(t *testing.T) {
 		{
 			name:  "and so do roles of several devices, beside one that stays and one that publishes a port",
 			hosts: plainHosts("a", "b", "c", "d"),
-			pools: foreign(domain.ForeignWarn, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1"), "c": gpus("c0", "c1"), "d": gpus("d0")}),
+			pools: foreign(domain.ForeignWarn, map[string][]domain.Device{
+				"a": gpus("a0", "a1"), "b": gpus("b0", "b1"), "c": gpus("c0", "c1"), "d": gpus("d0"),
+			}),
 			roles: map[string]role{
 				"u": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"a", "b"}}), 1},
 				"v": {placedOn(onGPUs(2, 0), domain.Placement{Hosts: []string{"b", "c"}}), 1},
@@ -534,9 +592,12 @@ func TestPlaceGPUs(t *testing.T) {
 				"x": {placedOn(onGPUs(1, 0), domain.Placement{Hosts: []string{"c", "d"}}), 1},
 				"y": {placedOn(publishing("8080/tcp"), domain.Placement{Hosts: []string{"a", "b"}}), 2},
 			},
-			states:   busy("a1", "b1"),
-			current:  map[string]string{"m-v-0": "b: b0,b1", "m-x-0": "d: d0"},
-			want:     map[string]string{"m-u-0": "a: a0,a1", "m-v-0": "c: c0,c1", "m-w-0": "b: b0,b1", "m-x-0": "d: d0", "m-y-0": "a", "m-y-1": "b"},
+			states:  busy("a1", "b1"),
+			current: map[string]string{"m-v-0": "b: b0,b1", "m-x-0": "d: d0"},
+			want: map[string]string{
+				"m-u-0": "a: a0,a1", "m-v-0": "c: c0,c1", "m-w-0": "b: b0,b1", "m-x-0": "d: d0", "m-y-0": "a",
+				"m-y-1": "b",
+			},
 			warnings: []string{"m-u-0 gets a1 of host a, used by python", "m-w-0 gets b1 of host b"},
 		},
 	} {

@@ -36,11 +36,13 @@ func TestImages(t *testing.T) {
 		},
 		"plain programs publish nothing": {
 			roles: map[string]role{"w": {publishing(published), 3}},
-			hosts: map[string]string{"m-w-0": "a", "m-w-1": "b", "m-w-2": "a"}, ports: map[string]int{"m-w-0": first, "m-w-1": first, "m-w-2": first + 1},
+			hosts: map[string]string{"m-w-0": "a", "m-w-1": "b", "m-w-2": "a"},
+			ports: map[string]int{"m-w-0": first, "m-w-1": first, "m-w-2": first + 1},
 		},
 		"a free port is one that nobody publishes": {
 			roles: map[string]role{"a": {imaged(published), 1}, "w": {n: 2}},
-			hosts: map[string]string{"m-a-0": "a", "m-w-0": "b", "m-w-1": "a"}, ports: map[string]int{"m-a-0": first, "m-w-0": first, "m-w-1": first + 1},
+			hosts: map[string]string{"m-a-0": "a", "m-w-0": "b", "m-w-1": "a"},
+			ports: map[string]int{"m-a-0": first, "m-w-0": first, "m-w-1": first + 1},
 		},
 		"a port that another group publishes": {
 			roles:  map[string]role{"w": {n: 1}},
@@ -50,7 +52,8 @@ func TestImages(t *testing.T) {
 		"a port is given up where somebody publishes it by now": {
 			roles:   map[string]role{"a": {imaged("20007/tcp"), 1}, "w": {n: 1}},
 			current: map[string]domain.Assignment{"m-w-0": {Host: "a", Port: 20007}, "m-a-0": {Host: "a", Port: 20001}},
-			hosts:   map[string]string{"m-a-0": "a", "m-w-0": "a"}, ports: map[string]int{"m-a-0": 20001, "m-w-0": first},
+			hosts:   map[string]string{"m-a-0": "a", "m-w-0": "a"},
+			ports:   map[string]int{"m-a-0": 20001, "m-w-0": first},
 		},
 		"a member publishes its own port": {
 			roles: map[string]role{"w": {withPort(imaged("8080/tcp"), 8080), 2}},
@@ -58,7 +61,8 @@ func TestImages(t *testing.T) {
 		},
 		"udp is in nobody's way": {
 			roles: map[string]role{"a": {imaged("8080/udp"), 2}, "w": {portOf(8080), 1}},
-			hosts: map[string]string{"m-a-0": "a", "m-a-1": "b", "m-w-0": "a"}, ports: map[string]int{"m-a-0": first, "m-a-1": first, "m-w-0": 8080},
+			hosts: map[string]string{"m-a-0": "a", "m-a-1": "b", "m-w-0": "a"},
+			ports: map[string]int{"m-a-0": first, "m-a-1": first, "m-w-0": 8080},
 		},
 		"a role's port that another role publishes": {
 			roles: map[string]role{"a": {imaged("8080/tcp"), 2}, "w": {portOf(8080), 1}},
@@ -69,7 +73,8 @@ func TestImages(t *testing.T) {
 			says:  "3 members, each of which publishes 8080/tcp on its host",
 		},
 	} {
-		in := input(map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))}, test.roles)
+		in := input(map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
+			test.roles)
 		in.SharedAddress, in.Images, in.Groups, in.Current = true, true, test.others, test.current
 		assignments, problems := Place(in)
 		if test.says != "" {

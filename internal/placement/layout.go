@@ -186,7 +186,8 @@ func (l *layout) preferFull(a, b int) int {
 // hasRoom reports whether one more member of the role fits on a site. worry allows devices that are given with a
 // warning.
 func (l *layout) hasRoom(d *demand, at int, worry bool) bool {
-	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources.Requests()) && l.fleet.has(d.gpus, at, worry)
+	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources.Requests()) &&
+		l.fleet.has(d.gpus, at, worry)
 }
 
 // spent reports whether the role may have no further member on a site, whatever its capacity.
@@ -236,7 +237,8 @@ func (l *layout) allowed(d *demand) []site {
 
 // named returns the sites with these names, or all if there are no names.
 func (l *layout) named(hosts []string) []site {
-	return slices.DeleteFunc(slices.Clone(l.sites), func(s site) bool { return len(hosts) > 0 && !slices.Contains(hosts, s.name) })
+	return slices.DeleteFunc(slices.Clone(l.sites),
+		func(s site) bool { return len(hosts) > 0 && !slices.Contains(hosts, s.name) })
 }
 
 // placed returns how many of the role's members have a host.

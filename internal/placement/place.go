@@ -91,7 +91,9 @@ func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	}
 	assignments := make(map[string]domain.Assignment, len(in.Members))
 	for member, s := range l.spots {
-		assignments[member] = domain.Assignment{Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus)}
+		assignments[member] = domain.Assignment{
+			Host: l.sites[s.site].name, Port: ports[member], GPUs: l.fleet.set(s.gpus),
+		}
 		if s.pinned {
 			assignments[member] = in.Current[member]
 		}
@@ -100,7 +102,8 @@ func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 }
 
 func noHosts(in Input) (ps domain.Problems) {
-	ps.Add(domain.Path{"cluster"}, "No hosts", "cluster %q has no hosts to place members on; declare at least one", in.Group.Cluster)
+	ps.Add(domain.Path{"cluster"}, "No hosts", "cluster %q has no hosts to place members on; declare at least one",
+		in.Group.Cluster)
 	return ps
 }
 
@@ -110,7 +113,8 @@ func checkInput(in Input, others []neighbour) domain.Problems {
 	isNew := func(m domain.Member) bool { _, placed := in.Current[m.Name]; return !placed }
 	if in.Room > 0 && len(in.Members)+len(others) > in.Room && slices.ContainsFunc(in.Members, isNew) {
 		ps.Add(domain.Path{"roles"}, "Not enough addresses",
-			"the network of cluster %q has addresses for %s, and group %q would have %d beside the %d of other groups; lower replicas, or give the cluster a larger network.subnet",
+			"the network of cluster %q has addresses for %s, and group %q would have %d beside the %d of other "+
+				"groups; lower replicas, or give the cluster a larger network.subnet",
 			in.Group.Cluster, count(in.Room, "member"), in.Group.Name, len(in.Members), len(others))
 	}
 	return ps

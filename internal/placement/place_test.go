@@ -67,7 +67,9 @@ func on(hosts map[string]string) map[string]domain.Assignment {
 // other returns another group whose members have the assignments and request the resources.
 func other(r domain.Resources, assignments ...domain.Assignment) domain.GroupDocument {
 	document := domain.GroupDocument{
-		Spec:        domain.Group{Name: "old-1", Roles: map[string]domain.Role{"w-x": {Resources: requests(r.CPUs, r.MemoryMiB)}}},
+		Spec: domain.Group{
+			Name: "old-1", Roles: map[string]domain.Role{"w-x": {Resources: requests(r.CPUs, r.MemoryMiB)}},
+		},
 		Assignments: map[string]domain.Assignment{},
 	}
 	for i, a := range assignments {
@@ -149,8 +151,10 @@ func TestPlaceHosts(t *testing.T) {
 		{
 			name:  "spread prefers hosts with fewer members of other roles",
 			hosts: small("a", "b"),
-			roles: map[string]role{"ps": placed(domain.Placement{}, 1), "w": placed(domain.Placement{Strategy: domain.Spread}, 1)},
-			want:  map[string]string{"m-ps-0": "a", "m-w-0": "b"},
+			roles: map[string]role{
+				"ps": placed(domain.Placement{}, 1), "w": placed(domain.Placement{Strategy: domain.Spread}, 1),
+			},
+			want: map[string]string{"m-ps-0": "a", "m-w-0": "b"},
 		},
 		{
 			name:  "spread prefers free CPUs between hosts with as many members",
@@ -159,11 +163,15 @@ func TestPlaceHosts(t *testing.T) {
 			want:  map[string]string{"m-w-0": "b"},
 		},
 		{
-			name:   "pack fills the host with the most members, of other groups too, and then the next",
-			hosts:  small("a", "b", "c"),
-			roles:  map[string]role{"w": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 4}},
-			others: map[string]domain.GroupDocument{"old-1": other(resources(1, 0), domain.Assignment{Host: "b", Port: 1})},
-			want:   map[string]string{"m-w-0": "b", "m-w-1": "b", "m-w-2": "b", "m-w-3": "a"},
+			name:  "pack fills the host with the most members, of other groups too, and then the next",
+			hosts: small("a", "b", "c"),
+			roles: map[string]role{
+				"w": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 4},
+			},
+			others: map[string]domain.GroupDocument{
+				"old-1": other(resources(1, 0), domain.Assignment{Host: "b", Port: 1}),
+			},
+			want: map[string]string{"m-w-0": "b", "m-w-1": "b", "m-w-2": "b", "m-w-3": "a"},
 		},
 		{
 			name:  "one per host",
@@ -172,23 +180,33 @@ func TestPlaceHosts(t *testing.T) {
 			want:  map[string]string{"m-w-0": "a", "m-w-1": "b"},
 		},
 		{
-			name:  "labels",
-			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096), "gpu=t4"), "b": host("b", capacity(4, 4096), "gpu=v100", "zone=1"), "c": host("c", capacity(4, 4096))},
+			name: "labels",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(4, 4096), "gpu=t4"), "b": host("b", capacity(4, 4096), "gpu=v100", "zone=1"),
+				"c": host("c", capacity(4, 4096)),
+			},
 			roles: map[string]role{"w": placed(domain.Placement{Labels: map[string]string{"gpu": "v100"}}, 2)},
 			want:  map[string]string{"m-w-0": "b", "m-w-1": "b"},
 		},
 		{
-			name:  "a label with an empty value is not a missing one",
-			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096), "spot=")},
+			name: "a label with an empty value is not a missing one",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096), "spot="),
+			},
 			roles: map[string]role{"w": placed(domain.Placement{Labels: map[string]string{"spot": ""}}, 1)},
 			want:  map[string]string{"m-w-0": "b"},
 		},
 		{
-			name:   "other groups' requests count, an entry for the group itself does not",
-			hosts:  small("a", "b"),
-			roles:  map[string]role{"w": asking(2, 2)},
-			others: map[string]domain.GroupDocument{"old-1": other(resources(3, 0), domain.Assignment{Host: "a", Port: 1}), "m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: requests(4, 0)}}}, Assignments: on(map[string]string{"m-w-0": "b"})}},
-			want:   map[string]string{"m-w-0": "b", "m-w-1": "b"},
+			name:  "other groups' requests count, an entry for the group itself does not",
+			hosts: small("a", "b"),
+			roles: map[string]role{"w": asking(2, 2)},
+			others: map[string]domain.GroupDocument{
+				"old-1": other(resources(3, 0), domain.Assignment{Host: "a", Port: 1}), "m": {
+					Spec:        domain.Group{Roles: map[string]domain.Role{"w": {Resources: requests(4, 0)}}},
+					Assignments: on(map[string]string{"m-w-0": "b"}),
+				},
+			},
+			want: map[string]string{"m-w-0": "b", "m-w-1": "b"},
 		},
 		{
 			name:  "fractions of CPUs fill a host to the last",
@@ -203,23 +221,31 @@ func TestPlaceHosts(t *testing.T) {
 			want:  map[string]string{"m-aux-0": "b", "m-aux-1": "b", "m-aux-2": "b", "m-aux-3": "b", "m-w-0": "a"},
 		},
 		{
-			name:  "roles with fewer hosts to choose from come before larger ones",
-			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096), "gpu=v100"), "b": host("b", capacity(4, 4096))},
-			roles: map[string]role{"chief": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "v100"}}}, 1}, "w": asking(4, 1)},
-			want:  map[string]string{"m-chief-0": "a", "m-w-0": "b"},
+			name: "roles with fewer hosts to choose from come before larger ones",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(4, 4096), "gpu=v100"), "b": host("b", capacity(4, 4096)),
+			},
+			roles: map[string]role{"chief": {domain.Role{
+				Resources: requests(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "v100"}},
+			}, 1}, "w": asking(4, 1)},
+			want: map[string]string{"m-chief-0": "a", "m-w-0": "b"},
 		},
 		{
-			name:   "hosts on which other groups leave too little room are no choice",
-			hosts:  small("a", "b"),
-			roles:  map[string]role{"ps": {domain.Role{Resources: requests(1, 3000)}, 1}, "w": asking(4, 1)},
-			others: map[string]domain.GroupDocument{"old-1": other(resources(0, 2000), domain.Assignment{Host: "b", Port: 1})},
-			want:   map[string]string{"m-ps-0": "a", "m-w-0": "b"},
+			name:  "hosts on which other groups leave too little room are no choice",
+			hosts: small("a", "b"),
+			roles: map[string]role{"ps": {domain.Role{Resources: requests(1, 3000)}, 1}, "w": asking(4, 1)},
+			others: map[string]domain.GroupDocument{
+				"old-1": other(resources(0, 2000), domain.Assignment{Host: "b", Port: 1}),
+			},
+			want: map[string]string{"m-ps-0": "a", "m-w-0": "b"},
 		},
 		{
 			name:  "roles that need every host come before larger ones",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(5, 4096))},
-			roles: map[string]role{"agent": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2}, "w": asking(2, 3)},
-			want:  map[string]string{"m-agent-0": "b", "m-agent-1": "a", "m-w-0": "b", "m-w-1": "a", "m-w-2": "b"},
+			roles: map[string]role{"agent": {
+				domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2,
+			}, "w": asking(2, 3)},
+			want: map[string]string{"m-agent-0": "b", "m-agent-1": "a", "m-w-0": "b", "m-w-1": "a", "m-w-2": "b"},
 		},
 		{
 			name:    "members stay where they are, though spread would choose otherwise",
@@ -229,9 +255,14 @@ func TestPlaceHosts(t *testing.T) {
 			want:    map[string]string{"m-w-0": "b", "m-w-1": "b", "m-w-2": "a"},
 		},
 		{
-			name:    "members leave a host that is gone, lost its label, or holds another member of a role that is one per host",
-			hosts:   map[string]domain.Host{"a": host("a", capacity(4, 4096), "ok=1"), "b": host("b", capacity(4, 4096), "ok=2"), "c": host("c", capacity(4, 4096), "ok=1"), "d": host("d", capacity(4, 4096), "ok=1")},
-			roles:   map[string]role{"w": placed(domain.Placement{Strategy: domain.OnePerHost, Labels: map[string]string{"ok": "1"}}, 3)},
+			name: "members leave a host that is gone, lost its label, or holds another member of a role that is one per host",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(4, 4096), "ok=1"), "b": host("b", capacity(4, 4096), "ok=2"),
+				"c": host("c", capacity(4, 4096), "ok=1"), "d": host("d", capacity(4, 4096), "ok=1"),
+			},
+			roles: map[string]role{
+				"w": placed(domain.Placement{Strategy: domain.OnePerHost, Labels: map[string]string{"ok": "1"}}, 3),
+			},
 			current: map[string]string{"m-w-0": "gone", "m-w-1": "c", "m-w-2": "c"},
 			want:    map[string]string{"m-w-0": "a", "m-w-1": "c", "m-w-2": "d"},
 		},
@@ -250,10 +281,12 @@ func TestPlaceHosts(t *testing.T) {
 			want:    map[string]string{"m-ps-0": "b", "m-ps-1": "b", "m-w-0": "a"},
 		},
 		{
-			name:    "members without requests stay on a host whose capacity was lowered",
-			hosts:   map[string]domain.Host{"a": host("a", capacity(1, 4096)), "b": host("b", capacity(4, 4096))},
-			roles:   map[string]role{"w": asking(0, 1)},
-			others:  map[string]domain.GroupDocument{"old-1": other(resources(3, 0), domain.Assignment{Host: "a", Port: 1})},
+			name:  "members without requests stay on a host whose capacity was lowered",
+			hosts: map[string]domain.Host{"a": host("a", capacity(1, 4096)), "b": host("b", capacity(4, 4096))},
+			roles: map[string]role{"w": asking(0, 1)},
+			others: map[string]domain.GroupDocument{
+				"old-1": other(resources(3, 0), domain.Assignment{Host: "a", Port: 1}),
+			},
 			current: map[string]string{"m-w-0": "a"},
 			want:    map[string]string{"m-w-0": "a"},
 		},
@@ -264,10 +297,15 @@ func TestPlaceHosts(t *testing.T) {
 			want:  map[string]string{"m-w-0": "b", "m-w-1": "c", "m-w-2": "b"},
 		},
 		{
-			name:  "hosts by name, with labels and one per host",
-			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096), "ok=1"), "b": host("b", capacity(4, 4096), "ok=1"), "c": host("c", capacity(4, 4096)), "d": host("d", capacity(4, 4096), "ok=1")},
-			roles: map[string]role{"w": placed(domain.Placement{Strategy: domain.OnePerHost, Labels: map[string]string{"ok": "1"}, Hosts: []string{"b", "c", "d"}}, 2)},
-			want:  map[string]string{"m-w-0": "b", "m-w-1": "d"},
+			name: "hosts by name, with labels and one per host",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(4, 4096), "ok=1"), "b": host("b", capacity(4, 4096), "ok=1"),
+				"c": host("c", capacity(4, 4096)), "d": host("d", capacity(4, 4096), "ok=1"),
+			},
+			roles: map[string]role{"w": placed(domain.Placement{
+				Strategy: domain.OnePerHost, Labels: map[string]string{"ok": "1"}, Hosts: []string{"b", "c", "d"},
+			}, 2)},
+			want: map[string]string{"m-w-0": "b", "m-w-1": "d"},
 		},
 		{
 			name:    "members leave a host that is no longer named, and those on the others stay",
@@ -293,16 +331,24 @@ func TestPlaceHosts(t *testing.T) {
 			want:    map[string]string{"m-ps-0": "a", "m-ps-1": "c", "m-ps-2": "c", "m-w-0": "b"},
 		},
 		{
-			name:   "a closed host is no choice: the role that has only one left comes first",
-			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096), "gpu=1"), "b": host("b", capacity(2, 4096), "gpu=1"), "c": host("c", capacity(4, 4096))},
-			roles:  map[string]role{"chief": {domain.Role{Resources: requests(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "1"}}}, 1}, "w": asking(4, 1)},
+			name: "a closed host is no choice: the role that has only one left comes first",
+			hosts: map[string]domain.Host{
+				"a": host("a", capacity(4, 4096), "gpu=1"), "b": host("b", capacity(2, 4096), "gpu=1"),
+				"c": host("c", capacity(4, 4096)),
+			},
+			roles: map[string]role{"chief": {domain.Role{
+				Resources: requests(1, 0), Placement: domain.Placement{Labels: map[string]string{"gpu": "1"}},
+			}, 1}, "w": asking(4, 1)},
 			closed: []string{"b"},
 			want:   map[string]string{"m-chief-0": "a", "m-w-0": "c"},
 		},
 		{
-			name:   "a published port is on a host once, over all groups and roles",
-			hosts:  small("a", "b", "c", "d"),
-			roles:  map[string]role{"board": {publishing("6006/tcp"), 1}, "w": {publishing("8080/tcp", "6006/tcp"), 2}, "x": {publishing("8080/udp"), 1}},
+			name:  "a published port is on a host once, over all groups and roles",
+			hosts: small("a", "b", "c", "d"),
+			roles: map[string]role{
+				"board": {publishing("6006/tcp"), 1}, "w": {publishing("8080/tcp", "6006/tcp"), 2},
+				"x": {publishing("8080/udp"), 1},
+			},
 			others: map[string]domain.GroupDocument{"old-1": otherPublishing("8080/tcp", "a")},
 			want:   map[string]string{"m-board-0": "d", "m-w-0": "b", "m-w-1": "c", "m-x-0": "a"},
 		},
@@ -321,29 +367,38 @@ func TestPlaceHosts(t *testing.T) {
 			want:     map[string]string{"m-w-0": "b", "m-w-1": "a", "m-w-2": "b"},
 		},
 		{
-			name:     "what others have reserved moves nobody, but takes no new members on top",
-			hosts:    small("a", "b"),
-			roles:    map[string]role{"ps": asking(1, 2), "w": asking(2, 1)},
-			current:  map[string]string{"m-ps-0": "a", "m-ps-1": "a"},
-			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: requests(1, 0)}}}}},
+			name:    "what others have reserved moves nobody, but takes no new members on top",
+			hosts:   small("a", "b"),
+			roles:   map[string]role{"ps": asking(1, 2), "w": asking(2, 1)},
+			current: map[string]string{"m-ps-0": "a", "m-ps-1": "a"},
+			others: map[string]domain.GroupDocument{
+				"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: requests(1, 0)}}}},
+			},
 			reserved: map[string]domain.Resources{"a": resources(4, 4096)},
 			want:     map[string]string{"m-ps-0": "a", "m-ps-1": "a", "m-w-0": "b"},
 		},
 		{
-			name:     "where all make room, members give way to new ones beside what others have reserved",
-			hosts:    small("a", "b"),
-			roles:    map[string]role{"ps": asking(1, 3), "w": {domain.Role{Resources: requests(3, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 1}},
-			current:  map[string]string{"m-ps-0": "a", "m-ps-1": "b", "m-ps-2": "b"},
-			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: requests(1, 0)}}}}},
+			name:  "where all make room, members give way to new ones beside what others have reserved",
+			hosts: small("a", "b"),
+			roles: map[string]role{
+				"ps": asking(1, 3),
+				"w":  {domain.Role{Resources: requests(3, 0), Placement: domain.Placement{Strategy: domain.Pack}}, 1},
+			},
+			current: map[string]string{"m-ps-0": "a", "m-ps-1": "b", "m-ps-2": "b"},
+			others: map[string]domain.GroupDocument{
+				"m": {Spec: domain.Group{Roles: map[string]domain.Role{"ps": {Resources: requests(1, 0)}}}},
+			},
 			reserved: map[string]domain.Resources{"a": resources(1, 0)},
 			want:     map[string]string{"m-ps-0": "b", "m-ps-1": "b", "m-ps-2": "b", "m-w-0": "a"},
 		},
 		{
-			name:     "a member that grew needs room beside what others have reserved",
-			hosts:    small("a", "b"),
-			roles:    map[string]role{"w": asking(2, 1)},
-			current:  map[string]string{"m-w-0": "a"},
-			others:   map[string]domain.GroupDocument{"m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: requests(1, 0)}}}}},
+			name:    "a member that grew needs room beside what others have reserved",
+			hosts:   small("a", "b"),
+			roles:   map[string]role{"w": asking(2, 1)},
+			current: map[string]string{"m-w-0": "a"},
+			others: map[string]domain.GroupDocument{
+				"m": {Spec: domain.Group{Roles: map[string]domain.Role{"w": {Resources: requests(1, 0)}}}},
+			},
 			reserved: map[string]domain.Resources{"a": resources(3, 0)},
 			want:     map[string]string{"m-w-0": "b"},
 		},
@@ -373,7 +428,9 @@ func thousandOnHundred() Input {
 	in := input(hosts, map[string]role{
 		"ps":     {domain.Role{Resources: requests(1, 4096), Placement: domain.Placement{Strategy: domain.Pack}}, 200},
 		"worker": {domain.Role{Port: &port, Resources: requests(1, 2048)}, 700},
-		"agent":  {domain.Role{Resources: requests(0.1, 64), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 100},
+		"agent": {
+			domain.Role{Resources: requests(0.1, 64), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 100,
+		},
 	})
 	in.SharedAddress = true
 	return in
@@ -405,12 +462,15 @@ func BenchmarkPlace(b *testing.B) {
 	keptGPUs.Current = first
 	keptGPUs.Groups = map[string]domain.GroupDocument{"m": {Spec: gpus.Group, Assignments: first}}
 	fullGPUs := manyGPUs()
-	fullGPUs.Devices = map[string]DeviceState{fullGPUs.Pools["p"].Devices["host-42"][0].UUID: {Lost: "fallen off the bus (XID 79)"}}
+	fullGPUs.Devices = map[string]DeviceState{
+		fullGPUs.Pools["p"].Devices["host-42"][0].UUID: {Lost: "fallen off the bus (XID 79)"},
+	}
 
 	for _, bc := range []struct {
 		name string
 		in   Input
-	}{{"fresh", fresh}, {"by a label", divided}, {"kept", kept}, {"does not fit", full}, {"GPUs", gpus}, {"GPUs kept", keptGPUs}, {"GPUs do not fit", fullGPUs}, {"GPUs are searched for", splitGPUs()}} {
+	}{{"fresh", fresh}, {"by a label", divided}, {"kept", kept}, {"does not fit", full}, {"GPUs", gpus},
+		{"GPUs kept", keptGPUs}, {"GPUs do not fit", fullGPUs}, {"GPUs are searched for", splitGPUs()}} {
 		b.Run(bc.name, func(b *testing.B) {
 			for b.Loop() {
 				_, _ = Place(bc.in)

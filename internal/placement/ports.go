@@ -96,7 +96,10 @@ func (a *portAssigner) survey(others []neighbour) {
 		if a.books[host.MemberAddress()] != nil {
 			continue
 		}
-		b := &book{own: map[int]*domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{}, published: map[int]string{}, next: firstFreePort}
+		b := &book{
+			own: map[int]*domain.Member{}, others: map[int]neighbour{}, current: map[int]bool{}, busy: map[int]bool{},
+			published: map[int]string{}, next: firstFreePort,
+		}
 		for _, port := range a.in.BusyPorts[host.MemberAddress()] {
 			b.busy[port] = true
 		}
@@ -165,7 +168,8 @@ func (a *portAssigner) fixed(d *demand, first int) {
 		case taken:
 			a.clashes.add(clash{demand: d, kind: withRole, party: other.Role}, address, port, m.Name, other.Name)
 		case b.others[port].member != "":
-			a.clashes.add(clash{demand: d, kind: withGroup, party: b.others[port].group}, address, port, m.Name, b.others[port].member)
+			a.clashes.add(clash{demand: d, kind: withGroup, party: b.others[port].group}, address, port, m.Name,
+				b.others[port].member)
 		case b.publisher(port, m.Name) != "":
 			a.clashes.add(clash{demand: d, kind: withPublisher}, address, port, m.Name, b.publisher(port, m.Name))
 		case b.foreign(port):
@@ -200,7 +204,8 @@ func (a *portAssigner) unmoved(d *demand, first int) (ports map[string]int, give
 	for _, m := range d.members {
 		current, address := a.in.Current[m.Name], a.address(m)
 		at := endpoint{address, current.Port}
-		if host, found := a.in.Hosts[current.Host]; found && host.MemberAddress() == address && current.Port >= first && !given[at] {
+		if host, found := a.in.Hosts[current.Host]; found && host.MemberAddress() == address && current.Port >= first &&
+			!given[at] {
 			ports[m.Name], given[at] = current.Port, true
 		}
 	}
@@ -209,11 +214,13 @@ func (a *portAssigner) unmoved(d *demand, first int) (ports map[string]int, give
 
 func (a *portAssigner) outOfRange(d *demand, first, n int, address string) {
 	if n == 1 {
-		a.problems.Add(d.path("port"), "Port out of range", "role %q has port %d; the highest port is %d", d.role, first, highestPort)
+		a.problems.Add(d.path("port"), "Port out of range", "role %q has port %d; the highest port is %d", d.role,
+			first, highestPort)
 		return
 	}
 	a.problems.Add(d.path("port"), "Port out of range",
-		"the %d members of role %q at %s need the ports %d to %d, one each; the highest port is %d: start at %d or lower",
+		"the %d members of role %q at %s need the ports %d to %d, one each; the highest port is %d: start at "+
+			"%d or lower",
 		n, d.role, address, first, first+n-1, highestPort, highestPort-n+1)
 }
 
@@ -248,7 +255,8 @@ func (a *portAssigner) free(d *demand) {
 		if !found && !full[address] {
 			full[address] = true
 			a.problems.Add(d.path("port"), "No free port",
-				"all ports from %d to %d at %s are taken, and member %s needs one; set the role's port outside of that range, or free some",
+				"all ports from %d to %d at %s are taken, and member %s needs one; set the role's port outside of "+
+					"that range, or free some",
 				firstFreePort, lastFreePort, address, m.Name)
 		}
 		a.ports[m.Name] = port

@@ -32,10 +32,14 @@ func TestPlacePorts(t *testing.T) {
 			want:  map[string]int{"m-ps-0": 8000, "m-ps-1": 8001, "m-w-0": 9000, "m-w-1": 9001, "m-w-2": 9002},
 		},
 		{
-			name:  "each address counts for itself, across the hosts that share it",
-			hosts: map[string]domain.Host{"a": host("x", capacity(4, 1)), "b": host("x", capacity(4, 1)), "c": host("y", capacity(4, 1))},
+			name: "each address counts for itself, across the hosts that share it",
+			hosts: map[string]domain.Host{
+				"a": host("x", capacity(4, 1)), "b": host("x", capacity(4, 1)), "c": host("y", capacity(4, 1)),
+			},
 			roles: map[string]role{"w": {portOf(9000), 6}},
-			want:  map[string]int{"m-w-0": 9000, "m-w-1": 9001, "m-w-2": 9000, "m-w-3": 9002, "m-w-4": 9003, "m-w-5": 9001},
+			want: map[string]int{
+				"m-w-0": 9000, "m-w-1": 9001, "m-w-2": 9000, "m-w-3": 9002, "m-w-4": 9003, "m-w-5": 9001,
+			},
 		},
 		{
 			name:    "members with an address of their own all have the role's port",
@@ -72,8 +76,10 @@ func TestPlacePorts(t *testing.T) {
 			want:    map[string]int{"m-w-0": 20001},
 		},
 		{
-			name:    "a member that moves to another address leaves its free port behind",
-			hosts:   map[string]domain.Host{"old": host("10.0.0.1", capacity(1, 1)), "new": host("10.0.0.2", capacity(4, 1))},
+			name: "a member that moves to another address leaves its free port behind",
+			hosts: map[string]domain.Host{
+				"old": host("10.0.0.1", capacity(1, 1)), "new": host("10.0.0.2", capacity(4, 1)),
+			},
 			roles:   map[string]role{"w": {domain.Role{Resources: requests(2, 0)}, 1}},
 			current: map[string]domain.Assignment{"m-w-0": {Host: "old", Port: 20009}},
 			want:    map[string]int{"m-w-0": 20000},
@@ -133,7 +139,9 @@ func counting(port int) domain.GroupDocument {
 }
 
 func TestPortsMoveOnlyWithTheEnd(t *testing.T) {
-	hosts := map[string]domain.Host{"a": host("x", capacity(64, 1)), "b": host("y", capacity(64, 1)), "c": host("y", capacity(64, 1))}
+	hosts := map[string]domain.Host{
+		"a": host("x", capacity(64, 1)), "b": host("y", capacity(64, 1)), "c": host("y", capacity(64, 1)),
+	}
 	var before map[string]domain.Assignment
 	for _, n := range []int{3, 8, 5} {
 		in := input(hosts, map[string]role{"w": {portOf(9000), n}, "x": {n: n}})
@@ -173,27 +181,37 @@ func TestPlaceExplainsPorts(t *testing.T) {
 			name:  "two roles overlap",
 			roles: map[string]role{"ps": {portOf(8000), 4}, "worker": {portOf(8002), 4}},
 			want: []wanted{{`roles["worker"].port`, []string{
-				`roles "ps" (from 8000) and "worker" (from 8002)`, "127.0.0.1:8002 for m-worker-0 and m-ps-2; 127.0.0.1:8003 for m-worker-1 and m-ps-3",
+				`roles "ps" (from 8000) and "worker" (from 8002)`,
+				"127.0.0.1:8002 for m-worker-0 and m-ps-2; 127.0.0.1:8003 for m-worker-1 and m-ps-3",
 			}}},
 		},
 		{
-			name:   "another group has the ports",
-			roles:  map[string]role{"w": {portOf(9000), 9}},
-			others: map[string]domain.GroupDocument{"old-1": other(domain.Resources{}, at(9001), at(9002), at(9003), at(9004), at(9005), at(9006))},
-			busy:   []int{9001},
-			want:   []wanted{{`roles["w"].port`, []string{`group "old-1"`, "127.0.0.1:9001 for m-w-1 and old-1-w-x-0", "9005 for m-w-5 and old-1-w-x-4; and 1 more"}}},
+			name:  "another group has the ports",
+			roles: map[string]role{"w": {portOf(9000), 9}},
+			others: map[string]domain.GroupDocument{
+				"old-1": other(domain.Resources{}, at(9001), at(9002), at(9003), at(9004), at(9005), at(9006)),
+			},
+			busy: []int{9001},
+			want: []wanted{{`roles["w"].port`, []string{
+				`group "old-1"`, "127.0.0.1:9001 for m-w-1 and old-1-w-x-0",
+				"9005 for m-w-5 and old-1-w-x-4; and 1 more",
+			}}},
 		},
 		{
 			name:    "something else listens",
 			roles:   map[string]role{"w": {portOf(9000), 3}},
 			current: map[string]domain.Assignment{"m-w-0": at(9000)},
 			busy:    []int{9000, 9002},
-			want:    []wanted{{`roles["w"].port`, []string{`role "w" (from port 9000)`, "listens on: 127.0.0.1:9002 for m-w-2;"}}},
+			want: []wanted{
+				{`roles["w"].port`, []string{`role "w" (from port 9000)`, "listens on: 127.0.0.1:9002 for m-w-2;"}},
+			},
 		},
 		{
 			name:  "beyond the highest port",
 			roles: map[string]role{"w": {portOf(65530), 10}},
-			want:  []wanted{{`roles["w"].port`, []string{"the 10 members", "65530 to 65539", "start at 65526 or lower"}}},
+			want: []wanted{
+				{`roles["w"].port`, []string{"the 10 members", "65530 to 65539", "start at 65526 or lower"}},
+			},
 		},
 		{
 			name:    "beyond the highest port, with addresses of their own",
@@ -211,7 +229,9 @@ func TestPlaceExplainsPorts(t *testing.T) {
 			name:  "all clashes of several roles",
 			roles: map[string]role{"a": {portOf(7000), 2}, "b": {portOf(7001), 1}, "c": {portOf(65535), 2}},
 			busy:  []int{7000},
-			want:  []wanted{{`roles["c"].port`, nil}, {`roles["a"].port`, []string{"7000"}}, {`roles["b"].port`, []string{"7001"}}},
+			want: []wanted{
+				{`roles["c"].port`, nil}, {`roles["a"].port`, []string{"7000"}}, {`roles["b"].port`, []string{"7001"}},
+			},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

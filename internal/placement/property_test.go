@@ -29,14 +29,17 @@ func drawInput(t *rapid.T) Input {
 	roles := map[string]role{}
 	for i := range rapid.IntRange(1, 4).Draw(t, "roles") {
 		r := role{n: rapid.IntRange(0, 6).Draw(t, "replicas")}
-		r.Resources = requests(float64(rapid.IntRange(0, 20).Draw(t, "tenths"))/10, rapid.Int64Range(0, 512).Draw(t, "mib"))
-		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "strategy")
+		r.Resources = requests(float64(rapid.IntRange(0, 20).Draw(t, "tenths"))/10,
+			rapid.Int64Range(0, 512).Draw(t, "mib"))
+		r.Placement.Strategy = rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t,
+			"strategy")
 		r.Placement.SpreadBy = rapid.SampledFrom([]string{"", "rack", "gpu"}).Draw(t, "spread by")
 		if rapid.IntRange(0, 3).Draw(t, "labelled") == 0 {
 			r.Placement.Labels = map[string]string{"gpu": "v100"}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "published") == 0 {
-			r.Template = publishing(rapid.SampledFrom([]string{"8080/tcp", "8080/udp", "9090/tcp"}).Draw(t, "published port")).Template
+			r.Template = publishing(rapid.SampledFrom([]string{"8080/tcp", "8080/udp", "9090/tcp"}).Draw(t,
+				"published port")).Template
 		}
 		if rapid.IntRange(0, 3).Draw(t, "named") == 0 {
 			r.Placement.Hosts = rapid.SliceOfN(rapid.SampledFrom(hostNames[1:]), 1, 3).Draw(t, "named hosts")
@@ -51,7 +54,9 @@ func drawInput(t *rapid.T) Input {
 	in.SharedAddress = rapid.Bool().Draw(t, "shared")
 
 	assignment := rapid.Custom(func(t *rapid.T) domain.Assignment {
-		return domain.Assignment{Host: rapid.SampledFrom(hostNames).Draw(t, "host"), Port: rapid.IntRange(20000, 20010).Draw(t, "port")}
+		return domain.Assignment{
+			Host: rapid.SampledFrom(hostNames).Draw(t, "host"), Port: rapid.IntRange(20000, 20010).Draw(t, "port"),
+		}
 	})
 	in.Current = map[string]domain.Assignment{}
 	for _, m := range in.Members {
@@ -59,7 +64,9 @@ func drawInput(t *rapid.T) Input {
 			in.Current[m.Name] = assignment.Draw(t, "current")
 		}
 	}
-	in.Groups = map[string]domain.GroupDocument{"old-1": other(resources(0.3, 100), rapid.SliceOfN(assignment, 0, 4).Draw(t, "others")...)}
+	in.Groups = map[string]domain.GroupDocument{
+		"old-1": other(resources(0.3, 100), rapid.SliceOfN(assignment, 0, 4).Draw(t, "others")...),
+	}
 	// What the group requested so far; some roles have grown since.
 	before := domain.Group{Roles: map[string]domain.Role{}}
 	for name, r := range in.Group.Roles {
@@ -74,7 +81,8 @@ func drawInput(t *rapid.T) Input {
 			in.Closed[name] = "host " + name + " is down"
 		}
 		if rapid.Bool().Draw(t, "shared") {
-			in.Reserved[name] = resources(float64(rapid.IntRange(0, 8).Draw(t, "reserved cpus")), rapid.Int64Range(0, 2048).Draw(t, "reserved mib"))
+			in.Reserved[name] = resources(float64(rapid.IntRange(0, 8).Draw(t, "reserved cpus")),
+				rapid.Int64Range(0, 2048).Draw(t, "reserved mib"))
 		}
 	}
 	in.BusyPorts = map[string][]int{}
@@ -201,7 +209,8 @@ func checkResult(t *rapid.T, in Input, got map[string]domain.Assignment) {
 		}
 	}
 	for at, members := range listeners {
-		if in.SharedAddress && len(members) > 1 && slices.ContainsFunc(members, func(m string) bool { return m != "old" }) {
+		if in.SharedAddress && len(members) > 1 &&
+			slices.ContainsFunc(members, func(m string) bool { return m != "old" }) {
 			t.Fatalf("%v all listen at %s", members, at)
 		}
 	}

@@ -46,6 +46,8 @@ func manyGPUs() Input {
 		"worker": {onGPUs(1, 0), 400},
 		"actor":  {domain.Role{GPUs: &domain.GPURequest{Pool: "shared"}}, 550},
 	})
-	in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, devices), "shared": pooled(slotted(4000), shared)}
+	in.Pools = map[string]domain.GPUPoolDocument{
+		"p": pooled(domain.GPUPool{}, devices), "shared": pooled(slotted(4000), shared),
+	}
 	return in
 }

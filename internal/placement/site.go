@@ -35,7 +35,10 @@ func survey(in Input, others []neighbour) []site {
 	at := make(map[string]int, len(in.Hosts))
 	for _, name := range slices.Sorted(maps.Keys(in.Hosts)) {
 		at[name] = len(sites)
-		s := site{name: name, host: in.Hosts[name], closed: in.Closed[name], reserved: in.Reserved[name], published: map[string]string{}}
+		s := site{
+			name: name, host: in.Hosts[name], closed: in.Closed[name], reserved: in.Reserved[name],
+			published: map[string]string{},
+		}
 		if free, known := in.FreeMiB[name]; known {
 			s.measured = &free
 		}
@@ -187,7 +190,9 @@ func neighbours(in Input, but string) []neighbour {
 		for _, member := range slices.Sorted(maps.Keys(document.Assignments)) {
 			role := roleOf(group, member)
 			spec := document.Spec.Roles[role]
-			all = append(all, neighbour{group, role, member, document.Assignments[member], spec.Resources.Requests(), spec.GPUs, ports[role]})
+			all = append(all, neighbour{
+				group, role, member, document.Assignments[member], spec.Resources.Requests(), spec.GPUs, ports[role],
+			})
 		}
 	}
 	return all

@@ -91,7 +91,8 @@ func CheckSpread(group, before domain.Group, hosts map[string]domain.Host) domai
 			there = strings.Join(slices.Sorted(maps.Keys(labels)), ", ")
 		}
 		ps.Add(domain.Path{"roles", domain.Key(role), "placement", "spread_by"}, "No host with this label",
-			"no host of cluster %q has a label %q to spread members by; the labels of its hosts are: %s", group.Cluster, label, there)
+			"no host of cluster %q has a label %q to spread members by; the labels of its hosts are: %s", group.Cluster,
+			label, there)
 		ps[len(ps)-1].Warning = before.Roles[role].Placement.SpreadBy == label
 	}
 	return ps

@@ -25,7 +25,9 @@ func racked(racks map[string]string) map[string]domain.Host {
 
 // byRack returns n members of a role that is spread by rack, with some CPUs each.
 func byRack(strategy domain.Strategy, cpus float64, n int) role {
-	return role{domain.Role{Resources: requests(cpus, 0), Placement: domain.Placement{Strategy: strategy, SpreadBy: "rack"}}, n}
+	return role{
+		domain.Role{Resources: requests(cpus, 0), Placement: domain.Placement{Strategy: strategy, SpreadBy: "rack"}}, n,
+	}
 }
 
 func TestSpreadBy(t *testing.T) {
@@ -59,11 +61,15 @@ func TestSpreadBy(t *testing.T) {
 			map[string]string{"m-w-0": "x1", "m-w-1": "y1", "m-w-2": "x2", "m-w-3": "x3"},
 		},
 		"hosts without the label are one more value": {
-			racked(map[string]string{"x1": "x", "x2": "x", "p1": "", "p2": ""}), map[string]role{"w": byRack("", 1, 4)}, nil,
+			racked(map[string]string{"x1": "x", "x2": "x", "p1": "", "p2": ""}), map[string]role{"w": byRack("", 1, 4)},
+			nil,
 			map[string]string{"m-w-0": "p1", "m-w-1": "x1", "m-w-2": "p2", "m-w-3": "x2"},
 		},
 		"as those are whose label is empty": {
-			map[string]domain.Host{"p1": host("p1", capacity(4, 0)), "p2": host("p2", capacity(4, 0), "rack="), "x1": host("x1", capacity(4, 0), "rack=x")},
+			map[string]domain.Host{
+				"p1": host("p1", capacity(4, 0)), "p2": host("p2", capacity(4, 0), "rack="),
+				"x1": host("x1", capacity(4, 0), "rack=x"),
+			},
 			map[string]role{"w": byRack("", 1, 4)}, nil,
 			map[string]string{"m-w-0": "p1", "m-w-1": "x1", "m-w-2": "p2", "m-w-3": "x1"},
 		},
@@ -72,7 +78,9 @@ func TestSpreadBy(t *testing.T) {
 			map[string]string{"m-w-0": "a", "m-w-1": "b", "m-w-2": "a"},
 		},
 		"only over the hosts that will do": {
-			uneven, map[string]role{"w": {domain.Role{Placement: domain.Placement{SpreadBy: "rack", Hosts: []string{"x1", "x2"}}}, 2}}, nil,
+			uneven, map[string]role{
+				"w": {domain.Role{Placement: domain.Placement{SpreadBy: "rack", Hosts: []string{"x1", "x2"}}}, 2},
+			}, nil,
 			map[string]string{"m-w-0": "x1", "m-w-1": "x2"},
 		},
 		"each role for itself": {
@@ -80,7 +88,8 @@ func TestSpreadBy(t *testing.T) {
 			map[string]string{"m-a-0": "x1", "m-b-0": "x2", "m-c-0": "y1", "m-c-1": "x1"},
 		},
 		"a role that grows": {
-			uneven, map[string]role{"w": byRack("", 1, 5)}, func(in *Input) { in.Current = on(map[string]string{"m-w-0": "x1", "m-w-1": "x2"}) },
+			uneven, map[string]role{"w": byRack("", 1, 5)},
+			func(in *Input) { in.Current = on(map[string]string{"m-w-0": "x1", "m-w-1": "x2"}) },
 			map[string]string{"m-w-0": "x1", "m-w-1": "x2", "m-w-2": "y1", "m-w-3": "y1", "m-w-4": "x3"},
 		},
 		"none moves, however uneven": {
@@ -97,13 +106,15 @@ func TestSpreadBy(t *testing.T) {
 			map[string]string{"m-w-0": "x1", "m-w-1": "y2", "m-w-2": "x2", "m-w-3": "y2"},
 		},
 		"members that make room": {
-			racked(map[string]string{"x1": "x", "y1": "y"}), map[string]role{"big": byRack("", 4, 1), "w": byRack("", 1, 3)}, func(in *Input) {
+			racked(map[string]string{"x1": "x", "y1": "y"}),
+			map[string]role{"big": byRack("", 4, 1), "w": byRack("", 1, 3)}, func(in *Input) {
 				in.Current = on(map[string]string{"m-w-0": "x1", "m-w-1": "y1"})
 			},
 			map[string]string{"m-big-0": "x1", "m-w-0": "y1", "m-w-1": "y1", "m-w-2": "y1"},
 		},
 		"GPUs of a pool": {
-			twos, map[string]role{"w": {placedOn(onGPUs(1, 0), domain.Placement{SpreadBy: "rack"}), 4}}, func(in *Input) {
+			twos, map[string]role{"w": {placedOn(onGPUs(1, 0), domain.Placement{SpreadBy: "rack"}), 4}},
+			func(in *Input) {
 				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{
 					"x1": gpus("a", "b"), "x2": gpus("c", "d"), "y2": gpus("e"),
 				})}
@@ -111,16 +122,21 @@ func TestSpreadBy(t *testing.T) {
 			map[string]string{"m-w-0": "x1: a", "m-w-1": "y2: e", "m-w-2": "x2: c", "m-w-3": "x1: b"},
 		},
 		"before GPUs that are closer to one another": {
-			twos, map[string]role{"w": {placedOn(onGPUs(2, 0), domain.Placement{SpreadBy: "rack"}), 3}}, func(in *Input) {
+			twos, map[string]role{"w": {placedOn(onGPUs(2, 0), domain.Placement{SpreadBy: "rack"}), 3}},
+			func(in *Input) {
 				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{
-					"x1": linked(gpus("a", "b")...), "x2": linked(gpus("c", "d")...), "y1": gpus("e", "f"), "y2": linked(gpus("g", "h")...),
+					"x1": linked(gpus("a", "b")...), "x2": linked(gpus("c", "d")...), "y1": gpus("e", "f"),
+					"y2": linked(gpus("g", "h")...),
 				})}
 			},
 			map[string]string{"m-w-0": "x1: a,b", "m-w-1": "y2: g,h", "m-w-2": "x2: c,d"},
 		},
 		"one whose GPU is lost counts no more where it was": {
-			twos, map[string]role{"w": {placedOn(onGPUs(1, 0), domain.Placement{SpreadBy: "rack", Strategy: domain.Pack}), 2}}, func(in *Input) {
-				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"x1": gpus("a"), "x2": gpus("b"), "y1": gpus("c", "d")})}
+			twos, map[string]role{
+				"w": {placedOn(onGPUs(1, 0), domain.Placement{SpreadBy: "rack", Strategy: domain.Pack}), 2},
+			}, func(in *Input) {
+				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{},
+					map[string][]domain.Device{"x1": gpus("a"), "x2": gpus("b"), "y1": gpus("c", "d")})}
 				in.Devices = map[string]DeviceState{"a": {Lost: "fallen off the bus (XID 79)"}}
 				in.Current = assigned(map[string]string{"m-w-0": "x1: a", "m-w-1": "y1: c"})
 				in.Groups = map[string]domain.GroupDocument{"m": {Spec: in.Group}}
@@ -129,9 +145,15 @@ func TestSpreadBy(t *testing.T) {
 		},
 		"where a search finds the only way": {
 			racked(map[string]string{"x1": "x", "x2": "x"}),
-			map[string]role{"one": {placedOn(onGPUs(1, 0), domain.Placement{SpreadBy: "rack"}), 2}, "two": {placedOn(onGPUs(2, 0), domain.Placement{SpreadBy: "rack"}), 1}},
+			map[string]role{
+				"one": {placedOn(onGPUs(1, 0), domain.Placement{SpreadBy: "rack"}), 2},
+				"two": {placedOn(onGPUs(2, 0), domain.Placement{SpreadBy: "rack"}), 1},
+			},
 			func(in *Input) {
-				in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"x1": gpus("a", "b"), "x2": gpus("c", "d")})}
+				in.Pools = map[string]domain.GPUPoolDocument{
+					"p": pooled(domain.GPUPool{},
+						map[string][]domain.Device{"x1": gpus("a", "b"), "x2": gpus("c", "d")}),
+				}
 				in.Current = assigned(map[string]string{"m-one-0": "x1: a", "m-one-1": "x2: c"})
 				in.Groups = map[string]domain.GroupDocument{"m": {Spec: in.Group}}
 			},
@@ -172,7 +194,9 @@ func TestFillSpreadBy(t *testing.T) {
 		},
 		"whatever others run": {
 			runs, func(in *Input) {
-				in.Groups = map[string]domain.GroupDocument{"old-1": other(domain.Resources{}, domain.Assignment{Host: "y1"}, domain.Assignment{Host: "y1"})}
+				in.Groups = map[string]domain.GroupDocument{
+					"old-1": other(domain.Resources{}, domain.Assignment{Host: "y1"}, domain.Assignment{Host: "y1"}),
+				}
 			}, map[string]string{"m-w1-0": "x1", "m-w2-0": "y1", "m-w3-0": "x2", "m-w4-0": "y1"},
 		},
 		"into what a rack has room for": {
@@ -210,16 +234,19 @@ func TestCheckSpread(t *testing.T) {
 		want          string
 		warning       bool
 	}{
-		"no label":          {group: by(""), hosts: hosts},
-		"a label":           {group: by("rack"), hosts: hosts},
-		"of no host":        {group: by("zone"), before: by("rack"), hosts: hosts, want: unknown + "disk, rack"},
-		"without any":       {group: by("zone"), hosts: racked(map[string]string{"a": ""}), want: unknown + "none"},
-		"that hosts lost":   {group: by("zone"), before: by("zone"), hosts: hosts, want: unknown + "disk, rack", warning: true},
+		"no label":    {group: by(""), hosts: hosts},
+		"a label":     {group: by("rack"), hosts: hosts},
+		"of no host":  {group: by("zone"), before: by("rack"), hosts: hosts, want: unknown + "disk, rack"},
+		"without any": {group: by("zone"), hosts: racked(map[string]string{"a": ""}), want: unknown + "none"},
+		"that hosts lost": {
+			group: by("zone"), before: by("zone"), hosts: hosts, want: unknown + "disk, rack", warning: true,
+		},
 		"without any hosts": {group: by("zone")},
 	} {
 		ps := CheckSpread(test.group, test.before, test.hosts)
 		switch {
-		case test.want == "" && len(ps) > 0, test.want != "" && (len(ps) != 1 || ps[0].Error() != test.want || ps[0].Warning != test.warning):
+		case test.want == "" && len(ps) > 0,
+			test.want != "" && (len(ps) != 1 || ps[0].Error() != test.want || ps[0].Warning != test.warning):
 			t.Errorf("%s: %v, want %s", name, ps, test.want)
 		}
 	}
@@ -245,9 +272,12 @@ func checkSpread(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	}
 	hasRoom := func(role, name string) bool {
 		spec, u, reserved := in.Group.Roles[role], used[name], in.Reserved[name]
-		cpus, memory := u.CPUs+reserved.CPUs+spec.Resources.CPUs, u.MemoryMiB+reserved.MemoryMiB+spec.Resources.MemoryMiB
-		fits := (spec.Resources.CPUs == 0 || cpus <= in.Hosts[name].Capacity.CPUs) && (spec.Resources.MemoryMiB == 0 || memory <= in.Hosts[name].Capacity.MemoryMiB)
-		blocked := slices.ContainsFunc(published[name], func(port string) bool { _, is := containerPorts(spec)[port]; return is })
+		cpus, memory := u.CPUs+reserved.CPUs+spec.Resources.CPUs,
+			u.MemoryMiB+reserved.MemoryMiB+spec.Resources.MemoryMiB
+		fits := (spec.Resources.CPUs == 0 || cpus <= in.Hosts[name].Capacity.CPUs) &&
+			(spec.Resources.MemoryMiB == 0 || memory <= in.Hosts[name].Capacity.MemoryMiB)
+		blocked := slices.ContainsFunc(published[name],
+			func(port string) bool { _, is := containerPorts(spec)[port]; return is })
 		spent := spec.Placement.Strategy == domain.OnePerHost && onHost[[2]string{role, name}] > 0
 		return Allows(spec.Placement, name, in.Hosts[name]) && in.Closed[name] == "" && fits && !blocked && !spent
 	}
@@ -266,7 +296,8 @@ func checkSpread(t *rapid.T, in Input, got map[string]domain.Assignment) {
 		for name, h := range in.Hosts {
 			for value := range came {
 				if has := h.Labels[label]; came[value] && hasRoom(role, name) && counts[value] > counts[has]+1 {
-					t.Fatalf("%d members of role %s are where %s is %q, and %d where it is %q, though host %s has room", counts[value], role, label, value, counts[has], has, name)
+					t.Fatalf("%d members of role %s are where %s is %q, and %d where it is %q, though host %s has room",
+						counts[value], role, label, value, counts[has], has, name)
 				}
 			}
 		}

@@ -54,25 +54,58 @@ func TestYield(t *testing.T) {
 		want []string
 	}{
 		"there is room": {[]Holding{{Key: "l", Members: spread("l", "aa")}}, map[string]int{"a": 3}, 1, "", []string{}},
-		"the last ones": {[]Holding{{Key: "l", Members: spread("l", "aaaa")}}, map[string]int{"a": 4}, 2, "", []string{"l2@a", "l3@a"}},
-		"no more than there are beyond the least": {[]Holding{{Key: "l", Least: 3, Members: spread("l", "aaaa")}}, map[string]int{"a": 4}, 2, "", nil},
-		"down to the least":                       {[]Holding{{Key: "l", Least: 2, Members: spread("l", "aaaa")}}, map[string]int{"a": 4}, 2, "", []string{"l2@a", "l3@a"}},
+		"the last ones": {
+			[]Holding{{Key: "l", Members: spread("l", "aaaa")}}, map[string]int{"a": 4}, 2, "",
+			[]string{"l2@a", "l3@a"},
+		},
+		"no more than there are beyond the least": {
+			[]Holding{{Key: "l", Least: 3, Members: spread("l", "aaaa")}}, map[string]int{"a": 4}, 2, "", nil,
+		},
+		"down to the least": {
+			[]Holding{{Key: "l", Least: 2, Members: spread("l", "aaaa")}}, map[string]int{"a": 4}, 2, "",
+			[]string{"l2@a", "l3@a"},
+		},
 		"the less important one": {
-			[]Holding{{Key: "m", Priority: -1, Members: spread("m", "aa")}, {Key: "l", Priority: -2, Members: spread("l", "aa")}}, map[string]int{"a": 4}, 2, "", []string{"l0@a", "l1@a"},
+			[]Holding{
+				{Key: "m", Priority: -1, Members: spread("m", "aa")},
+				{Key: "l", Priority: -2, Members: spread("l", "aa")},
+			}, map[string]int{"a": 4}, 2, "", []string{"l0@a", "l1@a"},
 		},
 		"the more important one as well, for what is lacking": {
-			[]Holding{{Key: "m", Priority: -1, Members: spread("m", "aa")}, {Key: "l", Priority: -2, Least: 1, Members: spread("l", "aa")}}, map[string]int{"a": 4}, 2, "", []string{"l1@a", "m1@a"},
+			[]Holding{
+				{Key: "m", Priority: -1, Members: spread("m", "aa")},
+				{Key: "l", Priority: -2, Least: 1, Members: spread("l", "aa")},
+			}, map[string]int{"a": 4}, 2, "", []string{"l1@a", "m1@a"},
 		},
 		"what the important one needs comes after what each has to keep": {
-			[]Holding{{Key: "m", Priority: -1, Members: spread("m", "aaa")}, {Key: "l", Priority: -2, Least: 1, Members: spread("l", "a")}}, map[string]int{"a": 4}, 1, "", []string{"m2@a"},
+			[]Holding{
+				{Key: "m", Priority: -1, Members: spread("m", "aaa")},
+				{Key: "l", Priority: -2, Least: 1, Members: spread("l", "a")},
+			}, map[string]int{"a": 4}, 1, "", []string{"m2@a"},
 		},
-		"whose room is of use":              {[]Holding{{Key: "l", Members: spread("l", "abab")}}, map[string]int{"a": 2, "b": 2}, 2, "", []string{"l1@b", "l3@b"}},
-		"in order, however many that takes": {[]Holding{{Key: "l", InOrder: true, Members: spread("l", "abab")}}, map[string]int{"a": 2, "b": 2}, 2, "", []string{"l1@b", "l2@a", "l3@b"}},
-		"any may stay as the least":         {[]Holding{{Key: "l", Least: 1, Members: spread("l", "ab")}}, map[string]int{"a": 1, "b": 1}, 1, "a", []string{"l0@a"}},
-		"in order, the first stays":         {[]Holding{{Key: "l", Least: 1, InOrder: true, Members: spread("l", "ab")}}, map[string]int{"a": 1, "b": 1}, 1, "a", nil},
-		"where it is of no use":             {[]Holding{{Key: "l", Members: spread("l", "bb")}}, map[string]int{"a": 1, "b": 2}, 2, "a", nil},
-		"nobody is there":                   {nil, map[string]int{"a": 1}, 2, "", nil},
-		"fewer than the least":              {[]Holding{{Key: "l", Least: 2, Members: spread("l", "a")}}, map[string]int{"a": 2}, 2, "", nil},
+		"whose room is of use": {
+			[]Holding{{Key: "l", Members: spread("l", "abab")}}, map[string]int{"a": 2, "b": 2}, 2, "",
+			[]string{"l1@b", "l3@b"},
+		},
+		"in order, however many that takes": {
+			[]Holding{{Key: "l", InOrder: true, Members: spread("l", "abab")}}, map[string]int{"a": 2, "b": 2}, 2, "",
+			[]string{"l1@b", "l2@a", "l3@b"},
+		},
+		"any may stay as the least": {
+			[]Holding{{Key: "l", Least: 1, Members: spread("l", "ab")}}, map[string]int{"a": 1, "b": 1}, 1, "a",
+			[]string{"l0@a"},
+		},
+		"in order, the first stays": {
+			[]Holding{{Key: "l", Least: 1, InOrder: true, Members: spread("l", "ab")}}, map[string]int{"a": 1, "b": 1},
+			1, "a", nil,
+		},
+		"where it is of no use": {
+			[]Holding{{Key: "l", Members: spread("l", "bb")}}, map[string]int{"a": 1, "b": 2}, 2, "a", nil,
+		},
+		"nobody is there": {nil, map[string]int{"a": 1}, 2, "", nil},
+		"fewer than the least": {
+			[]Holding{{Key: "l", Least: 2, Members: spread("l", "a")}}, map[string]int{"a": 2}, 2, "", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gone, ok := Yield(test.holdings, slots(test.holdings, test.capacity, test.need, test.on))

@@ -36,7 +36,8 @@ func TestTextProperties(t *testing.T) {
 
 func FuzzText(f *testing.F) {
 	for _, text := range []string{
-		"", "CUDA out of memory", "a\nb\r\n", "\x1b[2J\x1b]0;title\a", "\x9b31m", "caf\xe9", "\u202egnp.exe", "\u0085\u2028", "\x7f", "\ufffd",
+		"", "CUDA out of memory", "a\nb\r\n", "\x1b[2J\x1b]0;title\a", "\x9b31m", "caf\xe9", "\u202egnp.exe",
+		"\u0085\u2028", "\x7f", "\ufffd",
 	} {
 		f.Add(text)
 	}

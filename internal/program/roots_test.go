@@ -35,7 +35,9 @@ func TestTrustRoots(t *testing.T) {
 		if root.Constraint != nil {
 			continue
 		}
-		if _, err := certificate.Verify(x509.VerifyOptions{CurrentTime: certificate.NotBefore.AddDate(0, 0, 1), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		if _, err := certificate.Verify(x509.VerifyOptions{
+			CurrentTime: certificate.NotBefore.AddDate(0, 0, 1), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		}); err != nil {
 			t.Errorf("%s is not trusted: %v", certificate.Subject, err)
 		}
 	}

@@ -44,7 +44,8 @@ func Run(ctx context.Context, version string, args []string) error {
 		engines := Engines(version)
 		name := flags.String("engine", engines.Default(), "engine of the cluster")
 		var options controller.Options
-		flags.StringVar(&options.Metrics, "metrics", "", "address to serve Prometheus metrics at, such as 127.0.0.1:9466, or a range such as 10.0.0.0/24:9466 for this host's own address in it; empty for none")
+		flags.StringVar(&options.Metrics, "metrics", "", "address to serve Prometheus metrics at, such as "+
+			"127.0.0.1:9466, or a range such as 10.0.0.0/24:9466 for this host's own address in it; empty for none")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
@@ -52,7 +53,8 @@ func Run(ctx context.Context, version string, args []string) error {
 		if err := trustRoots(); err != nil {
 			return err
 		}
-		e, err := engines.Open(domain.ClusterRef{Engine: *name, Name: *cluster}, engine.Settings{StateDir: *stateDir, Controller: true})
+		e, err := engines.Open(domain.ClusterRef{Engine: *name, Name: *cluster},
+			engine.Settings{StateDir: *stateDir, Controller: true})
 		if err != nil {
 			return err
 		}
@@ -66,7 +68,8 @@ func Run(ctx context.Context, version string, args []string) error {
 		}
 		return agent.Run(ctx, args, os.Stdout, log)
 	}
-	return fmt.Errorf("unknown command %q: terraform-provider-trainyard help lists the commands; supervise, relay, controller and agent are run by Trainyard on hosts", command)
+	return fmt.Errorf("unknown command %q: terraform-provider-trainyard help lists the commands; supervise, relay, "+
+		"controller and agent are run by Trainyard on hosts", command)
 }
 
 // localNode connects to this host's own node of the engine "systemd", within this process.

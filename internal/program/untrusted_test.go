@@ -43,10 +43,12 @@ func TestUntrustedStateDirectory(t *testing.T) {
 			d := statedir.Dir{Root: root, Cluster: "lab"}
 			e, err := process.Open(domain.ClusterRef{Name: "lab", Endpoint: root}, engine.Settings{}, process.Program{})
 			must(t, err)
-			_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
+			_, err = engine.Put(t.Context(), e,
+				domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
 			must(t, err)
 			must(t, statedir.Write(d.Document(statedir.Specs, "job-worker-0"), domain.MemberSpec{
-				Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Run: 1, Command: []string{"/bin/sh", "-c", ": >" + evidence}, WorkingDir: "/",
+				Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Run: 1,
+				Command: []string{"/bin/sh", "-c", ": >" + evidence}, WorkingDir: "/",
 			}, statedir.Durable))
 			must(t, filepath.WalkDir(d.Path(), func(path string, _ fs.DirEntry, err error) error {
 				return errors.Join(err, os.Lchown(path, mallory, mallory))
@@ -54,7 +56,8 @@ func TestUntrustedStateDirectory(t *testing.T) {
 			before := content(t, root)
 
 			var complaint bytes.Buffer
-			command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append(args, root, "--cluster", "lab")...)
+			command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider),
+				append(args, root, "--cluster", "lab")...)
 			command.Stderr = &complaint
 			must(t, command.Start())
 			ended := make(chan error, 1)

@@ -165,10 +165,14 @@ func (t *taker) sampled(quantity string) time.Time {
 func (t *taker) reason() string {
 	var parts []string
 	for _, quantity := range t.unknown {
-		parts = append(parts, fmt.Sprintf("Prometheus returns nothing for %s with the query %s", quantity, t.answers.queries[quantity]))
+		parts = append(parts,
+			fmt.Sprintf("Prometheus returns nothing for %s with the query %s", quantity, t.answers.queries[quantity]))
 	}
 	for _, quantity := range t.several {
-		parts = append(parts, fmt.Sprintf("Prometheus returns several values for %s with the query %s: combine them with sum or max by a label", quantity, t.answers.queries[quantity]))
+		parts = append(parts, fmt.Sprintf(
+			"Prometheus returns several values for %s with the query %s: combine them with sum or max by a label",
+			quantity, t.answers.queries[quantity],
+		))
 	}
 	for _, quantity := range t.unasked {
 		parts = append(parts, fmt.Sprintf("no default query for %s: set one in prometheus.queries", quantity))
@@ -183,17 +187,20 @@ func (a *answers) host(name string) engine.HostUsage {
 		gpus = "Prometheus reports no GPU on it with the query " + a.queries[gpuSampled]
 	}
 	return engine.HostUsage{
-		CPUs: t.measure(hostCPUsUsed), MemoryMiB: t.measure(hostMemoryUsed), Load: t.measure(hostLoad), DiskMiB: t.measure(hostDiskUsed),
+		CPUs: t.measure(hostCPUsUsed), MemoryMiB: t.measure(hostMemoryUsed), Load: t.measure(hostLoad),
+		DiskMiB:     t.measure(hostDiskUsed),
 		ReceivedBps: t.measure(hostReceived), SentBps: t.measure(hostSent),
-		TotalCPUs: t.number(hostCPUs), TotalMemoryMiB: int64(t.number(hostMemory)), TotalDiskMiB: int64(t.number(hostDisk)),
-		SampledAt: t.sampled(hostSampled), Reason: t.reason(), GPUsReason: gpus,
+		TotalCPUs: t.number(hostCPUs), TotalMemoryMiB: int64(t.number(hostMemory)),
+		TotalDiskMiB: int64(t.number(hostDisk)),
+		SampledAt:    t.sampled(hostSampled), Reason: t.reason(), GPUsReason: gpus,
 	}
 }
 
 func (a *answers) gpu(uuid, host string) engine.GPUUsage {
 	t := &taker{answers: a, name: uuid}
 	return engine.GPUUsage{
-		Host: host, Utilisation: t.measure(gpuUtilisation), MemoryMiB: t.measure(gpuMemoryUsed), TemperatureC: t.measure(gpuTemperature), PowerW: t.measure(gpuPower),
+		Host: host, Utilisation: t.measure(gpuUtilisation), MemoryMiB: t.measure(gpuMemoryUsed),
+		TemperatureC: t.measure(gpuTemperature), PowerW: t.measure(gpuPower),
 		TotalMemoryMiB: int64(t.number(gpuMemory)), SampledAt: t.sampled(gpuSampled), Reason: t.reason(),
 	}
 }
@@ -204,8 +211,9 @@ func (a *answers) member(o domain.Observed) engine.MemberUsage {
 	}
 	t, traffic := &taker{answers: a, name: o.Name}, &taker{answers: a, name: o.Name}
 	return engine.MemberUsage{
-		CPUs: t.measure(memberCPUsUsed), MemoryMiB: t.measure(memberMemoryUsed), GPUMemoryMiB: t.measure(memberGPUMemory),
-		ReceivedBps: traffic.measure(memberReceived), SentBps: traffic.measure(memberSent),
+		CPUs: t.measure(memberCPUsUsed), MemoryMiB: t.measure(memberMemoryUsed),
+		GPUMemoryMiB: t.measure(memberGPUMemory),
+		ReceivedBps:  traffic.measure(memberReceived), SentBps: traffic.measure(memberSent),
 		SampledAt: t.sampled(memberSampled), Reason: t.reason(), TrafficReason: traffic.reason(),
 	}
 }

@@ -50,9 +50,13 @@ func ParseURL(text string) (*url.URL, error) {
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
 		// Do not show an invalid URL, as it may contain a password.
-		return nil, errors.New(`invalid Prometheus URL; use http:// or https:// with a host, such as "https://prometheus.example.com" or "http://10.0.0.5:9090/prometheus"`)
+		return nil, errors.New(
+			`invalid Prometheus URL; use http:// or https:// with a host, such as "https://prometheus.example.com" ` +
+				`or "http://10.0.0.5:9090/prometheus"`,
+		)
 	case u.User != nil:
-		return nil, errors.New("the URL must not contain user and password, as it is kept in the state: set them in the provider's block prometheus")
+		return nil, errors.New("the URL must not contain user and password, as it is kept in the state: set them in " +
+			"the provider's block prometheus")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%q has more than scheme, host, port and path", u.Redacted())
 	}
@@ -74,7 +78,8 @@ func (s Settings) address() (*url.URL, error) {
 	ip := net.ParseIP(u.Hostname())
 	local := u.Hostname() == "localhost" || ip.IsLoopback()
 	if (s.Password != "" || s.BearerToken != "") && u.Scheme != "https" && !local && !s.Insecure {
-		return nil, fmt.Errorf("the credentials of the provider's block prometheus would be sent to %s without encryption; use https://, or set insecure = true next to the credentials", u)
+		return nil, fmt.Errorf("the credentials of the provider's block prometheus would be sent to %s without "+
+			"encryption; use https://, or set insecure = true next to the credentials", u)
 	}
 	return u, nil
 }
@@ -154,7 +159,10 @@ func (c client) ask(ctx context.Context, quantity, query, wrapped string, at tim
 	case model.Vector:
 		return slices.DeleteFunc(answer, func(sample *model.Sample) bool { return sample == nil }), nil
 	default:
-		return nil, &QueryError{quantity, query, true, fmt.Errorf("it returns a %s instead of one value for each host, GPU or member", answer.Type())}
+		return nil, &QueryError{
+			quantity, query, true,
+			fmt.Errorf("it returns a %s instead of one value for each host, GPU or member", answer.Type()),
+		}
 	}
 }
 

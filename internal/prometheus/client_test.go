@@ -57,22 +57,47 @@ func TestFaults(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"no access": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }, `client error: 401 ("who are you?`},
-		"broken":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) }, "server error: 502"},
+		"no access": {
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) },
+			`client error: 401 ("who are you?`,
+		},
+		"broken": {
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) },
+			"server error: 502",
+		},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}, "bad response code 307"},
-		"a web page":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "the Prometheus at http://"},
-		noAnswer:       {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
-		"hangs up":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "querying the Prometheus"},
-		"out of time":  {says(http.StatusServiceUnavailable, `{"status":"error","errorType":"timeout","error":"query timed out"}`), "query timed out"},
-		"bad query":    {says(http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error"}`), "Prometheus rejected the query for host_names, node_uname_info: bad_data: parse error"},
-		"inconsistent": {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":7}}`), "the Prometheus at http://"},
+		"a web page": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
+			"the Prometheus at http://",
+		},
+		noAnswer: {
+			func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
+			"did not answer within 300ms",
+		},
+		"hangs up": {
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "querying the Prometheus",
+		},
+		"out of time": {
+			says(http.StatusServiceUnavailable, `{"status":"error","errorType":"timeout","error":"query timed out"}`),
+			"query timed out",
+		},
+		"bad query": {
+			says(http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error"}`),
+			"Prometheus rejected the query for host_names, node_uname_info: bad_data: parse error",
+		},
+		"inconsistent": {
+			says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":7}}`),
+			"the Prometheus at http://",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
-			settings := Settings{URL: server.URL, Timeout: patience.Limit, Credentials: Credentials{BearerToken: secret}}
+			settings := Settings{
+				URL: server.URL, Timeout: patience.Limit, Credentials: Credentials{BearerToken: secret},
+			}
 			if name == noAnswer {
 				settings.Timeout = 300 * time.Millisecond
 			}
@@ -126,7 +151,9 @@ func TestCredentials(t *testing.T) {
 				says(http.StatusOK, nothing)(w, r)
 			}))
 			defer server.Close()
-			usage, err := Usage(acctest.Bounded(t), Settings{URL: server.URL + "/", Timeout: patience.Limit, Credentials: test.credentials}, newLab(t), time.Minute)
+			usage, err := Usage(acctest.Bounded(t),
+				Settings{URL: server.URL + "/", Timeout: patience.Limit, Credentials: test.credentials}, newLab(t),
+				time.Minute)
 			if err != nil || usage.Hosts["gpu1"].Reason == "" || usage.Members["job-ps-0"].Reason == "" {
 				t.Errorf("what nobody knows is %+v (%v)", usage, err)
 			}
@@ -161,13 +188,17 @@ func TestCredentialsStaySecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sent := false
-			settings := Settings{URL: test.url, Credentials: test.credentials, Timeout: time.Minute, transport: seen(func(*http.Request) { sent = true })}
+			settings := Settings{
+				URL: test.url, Credentials: test.credentials, Timeout: time.Minute,
+				transport: seen(func(*http.Request) { sent = true }),
+			}
 			checked := settings.Check()
 			_, err := Usage(t.Context(), settings, newLab(t), time.Minute)
 			if sent == test.refused || (checked != nil) != test.refused || (err != nil) != test.refused {
 				t.Fatalf("it is sent: %t; %v, %v", sent, checked, err)
 			}
-			if test.refused && (!strings.Contains(err.Error(), "set insecure = true") || strings.Contains(err.Error(), "verysecret")) {
+			if test.refused &&
+				(!strings.Contains(err.Error(), "set insecure = true") || strings.Contains(err.Error(), "verysecret")) {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -190,8 +221,12 @@ func TestRedirectToHTTP(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewTLSServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
 	defer server.Close()
-	settings := Settings{URL: server.URL, Credentials: Credentials{BearerToken: "verysecret"}, Timeout: patience.Limit, transport: server.Client().Transport}
-	if _, err := Usage(acctest.Bounded(t), settings, newLab(t), time.Minute); err == nil || !strings.Contains(err.Error(), "302") {
+	settings := Settings{
+		URL: server.URL, Credentials: Credentials{BearerToken: "verysecret"}, Timeout: patience.Limit,
+		transport: server.Client().Transport,
+	}
+	if _, err := Usage(acctest.Bounded(t), settings, newLab(t), time.Minute); err == nil ||
+		!strings.Contains(err.Error(), "302") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -200,7 +235,9 @@ func TestRedirectToHTTP(t *testing.T) {
 type answering string
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(a)))}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(a))),
+	}, nil
 }
 
 // Any answer becomes an error or printable values.
@@ -210,13 +247,18 @@ func FuzzUsage(f *testing.F) {
 	f.Add(`{"status":"success","data":null}`)
 	f.Add(`{"status":"success","data":{"resultType":"vector","result":[null]}}`)
 	f.Add(`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`)
-	for _, labels := range []string{`"instance":"gpu1:9100","nodename":"gpu1"`, `"UUID":"GPU-1","Hostname":"gpu1","trainyard_statistic":"p95"`, `"member":"job-ps-0"`} {
+	for _, labels := range []string{
+		`"instance":"gpu1:9100","nodename":"gpu1"`, `"UUID":"GPU-1","Hostname":"gpu1","trainyard_statistic":"p95"`,
+		`"member":"job-ps-0"`,
+	} {
 		for _, number := range []string{"1", "NaN", "+Inf", "1e300", "-1"} {
 			f.Add(fmt.Sprintf(vector, labels, number))
 		}
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
-		usage, err := Usage(t.Context(), Settings{URL: "http://prometheus", Timeout: time.Minute, transport: answering(answer)}, newLab(t), time.Minute)
+		usage, err := Usage(t.Context(),
+			Settings{URL: "http://prometheus", Timeout: time.Minute, transport: answering(answer)}, newLab(t),
+			time.Minute)
 		if err != nil {
 			if _, ok := errors.AsType[*QueryError](err); !ok {
 				t.Errorf("%v is no error of a query", err)

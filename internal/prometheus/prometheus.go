@@ -65,7 +65,10 @@ func Usage(ctx context.Context, settings Settings, of Cluster, window time.Durat
 	if err != nil {
 		return engine.Usage{}, err
 	}
-	usage := engine.Usage{Hosts: map[string]engine.HostUsage{}, GPUs: map[string]engine.GPUUsage{}, Members: map[string]engine.MemberUsage{}}
+	usage := engine.Usage{
+		Hosts: map[string]engine.HostUsage{}, GPUs: map[string]engine.GPUUsage{},
+		Members: map[string]engine.MemberUsage{},
+	}
 	for name := range document.Spec.Hosts {
 		usage.Hosts[name] = answers.host(name)
 	}
@@ -79,7 +82,9 @@ func Usage(ctx context.Context, settings Settings, of Cluster, window time.Durat
 }
 
 // ask queries all quantities as of now.
-func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.Duration, now time.Time) (answers, error) {
+func (s Settings) ask(
+	ctx context.Context, cluster domain.Cluster, window time.Duration, now time.Time,
+) (answers, error) {
 	c, err := newClient(s, bounded.Series)
 	if err != nil {
 		return answers{}, err
@@ -93,7 +98,10 @@ func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.D
 	if err != nil {
 		return answers{}, err
 	}
-	a := answers{hosts: newHosts(cluster.Hosts, names), queries: map[string]string{}, values: map[string]map[string]*value{}, machines: map[string]string{}}
+	a := answers{
+		hosts: newHosts(cluster.Hosts, names), queries: map[string]string{}, values: map[string]map[string]*value{},
+		machines: map[string]string{},
+	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(queriesAtOnce)

@@ -21,9 +21,13 @@ type lab struct{ storetest.Memory }
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{}
-	_, err := engine.Put(t.Context(), l, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "ssh://ops@10.0.0.1"}, "gpu2": {}}}})
+	_, err := engine.Put(t.Context(), l, domain.ClusterDocument{Spec: domain.Cluster{
+		Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "ssh://ops@10.0.0.1"}, "gpu2": {}},
+	}})
 	if err == nil {
-		_, err = engine.Put(t.Context(), l, domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "p"}, Devices: map[string][]domain.Device{"gpu2": {{UUID: "GPU-2"}}}})
+		_, err = engine.Put(t.Context(), l, domain.GPUPoolDocument{
+			Spec: domain.GPUPool{Name: "p"}, Devices: map[string][]domain.Device{"gpu2": {{UUID: "GPU-2"}}},
+		})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +93,9 @@ DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="4f2a9c"} 60
 // about fails unless all statistics of a measure are within 25 % of a value, as rates are inexact.
 func about(t *testing.T, what string, got domain.Measure, want float64) {
 	t.Helper()
-	for statistic, value := range map[string]*float64{"last": got.Last, "mean": got.Mean, "max": got.Max, "p95": got.P95} {
+	for statistic, value := range map[string]*float64{
+		"last": got.Last, "mean": got.Mean, "max": got.Max, "p95": got.P95,
+	} {
 		if value == nil || math.Abs(*value-want) > 0.25*want {
 			t.Errorf("%s: the %s is %v, want about %v", what, statistic, show(value), want)
 		}
@@ -124,27 +130,31 @@ func TestUsage(t *testing.T) {
 	about(t, "disk of gpu1", gpu1.DiskMiB, 1024)
 	about(t, "what gpu1 received", gpu1.ReceivedBps, 1000)
 	about(t, "what gpu1 sent", gpu1.SentBps, 1000)
-	if gpu1.TotalCPUs != 2 || gpu1.TotalMemoryMiB != 1024 || gpu1.TotalDiskMiB != 2048 || gpu1.Reason != "" || gpu1.GPUsReason != "" {
+	if gpu1.TotalCPUs != 2 || gpu1.TotalMemoryMiB != 1024 || gpu1.TotalDiskMiB != 2048 || gpu1.Reason != "" ||
+		gpu1.GPUsReason != "" {
 		t.Errorf("gpu1 is %+v", gpu1)
 	}
 	if age := time.Since(gpu1.SampledAt); age < 0 || age > patience.Limit {
 		t.Errorf("gpu1 was sampled %s ago", age)
 	}
 	if gpu2 := usage.Hosts["gpu2"]; gpu2.CPUs.Last != nil || gpu2.CPUs.Mean != nil || !gpu2.SampledAt.IsZero() ||
-		!strings.Contains(gpu2.Reason, "nothing for host_load with the query max by (instance) (node_load1)") || gpu2.GPUsReason == "" {
+		!strings.Contains(gpu2.Reason, "nothing for host_load with the query max by (instance) (node_load1)") ||
+		gpu2.GPUsReason == "" {
 		t.Errorf("gpu2, which is not scraped, is %+v", gpu2)
 	}
 
 	gpu := usage.GPUs["GPU-1"]
 	about(t, "memory of GPU-1", gpu.MemoryMiB, 1000)
 	about(t, "temperature of GPU-1", gpu.TemperatureC, 60)
-	if gpu.Host != "gpu1" || gpu.TotalMemoryMiB != 32000 || gpu.PowerW.Last != nil || !strings.Contains(gpu.Reason, "gpu_power_watts with the query") || strings.Contains(gpu.Reason, ";") {
+	if gpu.Host != "gpu1" || gpu.TotalMemoryMiB != 32000 || gpu.PowerW.Last != nil ||
+		!strings.Contains(gpu.Reason, "gpu_power_watts with the query") || strings.Contains(gpu.Reason, ";") {
 		t.Errorf("GPU-1 is %+v", gpu)
 	}
 	if u := gpu.Utilisation; show(u.Max) != "100" || u.P95 == nil || *u.P95 < *u.Mean {
 		t.Errorf("GPU-1 worked for a mean of %s %%, at most %s, p95 %s", show(u.Mean), show(u.Max), show(u.P95))
 	}
-	if lost := usage.GPUs["GPU-2"]; len(usage.GPUs) != 2 || lost.Host != "gpu2" || lost.Utilisation.Last != nil || !strings.Contains(lost.Reason, "gpu_utilisation_percent") {
+	if lost := usage.GPUs["GPU-2"]; len(usage.GPUs) != 2 || lost.Host != "gpu2" || lost.Utilisation.Last != nil ||
+		!strings.Contains(lost.Reason, "gpu_utilisation_percent") {
 		t.Errorf("the GPUs are %+v", usage.GPUs)
 	}
 
@@ -153,11 +163,15 @@ func TestUsage(t *testing.T) {
 	about(t, "memory of job-ps-0", ps.MemoryMiB, 100)
 	about(t, "what job-ps-0 received", ps.ReceivedBps, 1000)
 	about(t, "what job-ps-0 sent", ps.SentBps, 500)
-	if ps.WhyNoTraffic() != "" || ps.Group != "job" || ps.Role != "ps" || ps.Host != "gpu1" || ps.GPUMemoryMiB.Last != nil || !strings.HasPrefix(ps.Reason, "no default query for member_gpu_memory_used_mib") {
+	if ps.WhyNoTraffic() != "" || ps.Group != "job" || ps.Role != "ps" || ps.Host != "gpu1" ||
+		ps.GPUMemoryMiB.Last != nil ||
+		!strings.HasPrefix(ps.Reason, "no default query for member_gpu_memory_used_mib") {
 		t.Errorf("job-ps-0 is %+v", ps)
 	}
-	if other := usage.Members["job-worker-0"]; other.CPUs.Last != nil || !strings.Contains(other.Reason, `container_label_trainyard_cluster="lab"`) ||
-		strings.Contains(other.Reason, "bytes_per_second") || !strings.Contains(other.WhyNoTraffic(), "member_received_bytes_per_second with the query") {
+	if other := usage.Members["job-worker-0"]; other.CPUs.Last != nil ||
+		!strings.Contains(other.Reason, `container_label_trainyard_cluster="lab"`) ||
+		strings.Contains(other.Reason, "bytes_per_second") ||
+		!strings.Contains(other.WhyNoTraffic(), "member_received_bytes_per_second with the query") {
 		t.Errorf("job-worker-0, which another cluster has, too, is %+v", other)
 	}
 	if ended := usage.Members["job-worker-1"]; ended.CPUs.Last != nil || ended.Reason != "the member is completed" {
@@ -185,13 +199,30 @@ func TestQueries(t *testing.T) {
 		want            float64
 		reason, err     string
 	}{
-		"another one":              {quantity: hostLoad, query: `label_replace(vector(7), "host", "gpu1", "", "") # whatever`, want: 7},
-		"one for the cluster":      {quantity: memberGPUMemory, query: `0 * container_memory_working_set_bytes{container_label_trainyard_cluster="$cluster"} + 9`, want: 9},
-		"nothing":                  {quantity: hostLoad, query: "absent_metric", reason: "Prometheus returns nothing for host_load with the query absent_metric"},
-		"several values of a host": {quantity: hostLoad, query: "node_filesystem_size_bytes", reason: "Prometheus returns several values for host_load"},
-		"no PromQL":                {quantity: hostLoad, query: "node_load1{", err: "rejected the query for host_load, node_load1{:"},
-		"no series":                {quantity: hostCPUs, query: "1", err: "it returns a scalar"},
-		"what can't be joined":     {quantity: hostLoad, query: "node_filesystem_size_bytes * on (instance) node_filesystem_size_bytes", err: "rejected the query for host_load"},
+		"another one": {
+			quantity: hostLoad, query: `label_replace(vector(7), "host", "gpu1", "", "") # whatever`, want: 7,
+		},
+		"one for the cluster": {
+			quantity: memberGPUMemory,
+			query:    `0 * container_memory_working_set_bytes{container_label_trainyard_cluster="$cluster"} + 9`,
+			want:     9,
+		},
+		"nothing": {
+			quantity: hostLoad, query: "absent_metric",
+			reason: "Prometheus returns nothing for host_load with the query absent_metric",
+		},
+		"several values of a host": {
+			quantity: hostLoad, query: "node_filesystem_size_bytes",
+			reason: "Prometheus returns several values for host_load",
+		},
+		"no PromQL": {
+			quantity: hostLoad, query: "node_load1{", err: "rejected the query for host_load, node_load1{:",
+		},
+		"no series": {quantity: hostCPUs, query: "1", err: "it returns a scalar"},
+		"what can't be joined": {
+			quantity: hostLoad, query: "node_filesystem_size_bytes * on (instance) node_filesystem_size_bytes",
+			err: "rejected the query for host_load",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, reason, err := usage(test.quantity, test.query)

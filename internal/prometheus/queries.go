@@ -51,13 +51,14 @@ const (
 
 // once are the built-in queries of quantities without a window.
 var once = map[string]string{
-	hostCPUs:      `count by (instance) (node_cpu_seconds_total{mode="idle"})`,
-	hostMemory:    `max by (instance) (node_memory_MemTotal_bytes) / 1048576`,
-	hostDisk:      `max by (instance) (node_filesystem_size_bytes` + onRoot + `) / 1048576`,
-	hostSampled:   `max by (instance) (timestamp(node_memory_MemTotal_bytes))`,
-	gpuMemory:     `max by (UUID) (DCGM_FI_DEV_FB_FREE + DCGM_FI_DEV_FB_USED)`,
-	gpuSampled:    `max by (UUID, Hostname, instance) (timestamp(DCGM_FI_DEV_GPU_UTIL))`,
-	memberSampled: `max by (container_label_trainyard_member) (timestamp(container_memory_working_set_bytes` + ofMembers + `))`,
+	hostCPUs:    `count by (instance) (node_cpu_seconds_total{mode="idle"})`,
+	hostMemory:  `max by (instance) (node_memory_MemTotal_bytes) / 1048576`,
+	hostDisk:    `max by (instance) (node_filesystem_size_bytes` + onRoot + `) / 1048576`,
+	hostSampled: `max by (instance) (timestamp(node_memory_MemTotal_bytes))`,
+	gpuMemory:   `max by (UUID) (DCGM_FI_DEV_FB_FREE + DCGM_FI_DEV_FB_USED)`,
+	gpuSampled:  `max by (UUID, Hostname, instance) (timestamp(DCGM_FI_DEV_GPU_UTIL))`,
+	memberSampled: `max by (container_label_trainyard_member) (timestamp(container_memory_working_set_bytes` +
+		ofMembers + `))`,
 }
 
 // overWindow are the built-in queries of quantities over a window. Counters of node_exporter and cAdvisor become rates
@@ -67,7 +68,8 @@ var overWindow = map[string]string{
 	hostCPUsUsed:   `sum by (instance) (irate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]))`,
 	hostMemoryUsed: `max by (instance) (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / 1048576`,
 	hostLoad:       `max by (instance) (node_load1)`,
-	hostDiskUsed:   `max by (instance) (node_filesystem_size_bytes` + onRoot + ` - node_filesystem_avail_bytes` + onRoot + `) / 1048576`,
+	hostDiskUsed: `max by (instance) (node_filesystem_size_bytes` + onRoot + ` - node_filesystem_avail_bytes` +
+		onRoot + `) / 1048576`,
 	hostReceived:   `sum by (instance) (irate(node_network_receive_bytes_total` + toOtherHosts + `[2m]))`,
 	hostSent:       `sum by (instance) (irate(node_network_transmit_bytes_total` + toOtherHosts + `[2m]))`,
 	gpuUtilisation: `max by (UUID) (DCGM_FI_DEV_GPU_UTIL)`,
@@ -76,9 +78,11 @@ var overWindow = map[string]string{
 	gpuPower:       `max by (UUID) (DCGM_FI_DEV_POWER_USAGE)`,
 	memberCPUsUsed: `sum by (container_label_trainyard_member) (irate(container_cpu_usage_seconds_total` + ofMembers +
 		`[2m]) and container_cpu_usage_seconds_total)`,
-	memberMemoryUsed: `sum by (container_label_trainyard_member) (container_memory_working_set_bytes` + ofMembers + `) / 1048576`,
-	memberGPUMemory:  ``,
-	memberReceived: `sum by (container_label_trainyard_member) (irate(container_network_receive_bytes_total` + ofMembers +
+	memberMemoryUsed: `sum by (container_label_trainyard_member) (container_memory_working_set_bytes` + ofMembers +
+		`) / 1048576`,
+	memberGPUMemory: ``,
+	memberReceived: `sum by (container_label_trainyard_member) (irate(container_network_receive_bytes_total` +
+		ofMembers +
 		`[2m]) and container_network_receive_bytes_total)`,
 	memberSent: `sum by (container_label_trainyard_member) (irate(container_network_transmit_bytes_total` + ofMembers +
 		`[2m]) and container_network_transmit_bytes_total)`,

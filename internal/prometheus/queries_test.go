@@ -22,7 +22,8 @@ func TestStatisticsOf(t *testing.T) {
 
 func TestStepOf(t *testing.T) {
 	for window, want := range map[time.Duration]time.Duration{
-		time.Second: time.Second, time.Minute: time.Second, 10 * time.Minute: 10 * time.Second, 15 * time.Minute: 15 * time.Second, 24 * time.Hour: 15 * time.Second,
+		time.Second: time.Second, time.Minute: time.Second, 10 * time.Minute: 10 * time.Second,
+		15 * time.Minute: 15 * time.Second, 24 * time.Hour: 15 * time.Second,
 	} {
 		if got := stepOf(window); got != want {
 			t.Errorf("the step of %s is %s, want %s", window, got, want)
@@ -35,7 +36,8 @@ func TestLastStep(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 13, 500_000_000, time.UTC)
 	for seconds := int64(1); seconds <= 15; seconds++ {
 		at := lastStep(now, time.Duration(seconds)*time.Second)
-		if at.Unix()%seconds != 0 || at.Nanosecond() != 0 || at.After(now) || now.Sub(at) >= time.Duration(seconds)*time.Second {
+		if at.Unix()%seconds != 0 || at.Nanosecond() != 0 || at.After(now) ||
+			now.Sub(at) >= time.Duration(seconds)*time.Second {
 			t.Errorf("by steps of %d s the last is %s, %d s since 1970", seconds, at, at.Unix())
 		}
 	}

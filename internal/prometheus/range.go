@@ -52,7 +52,8 @@ func (s Settings) Range(ctx context.Context, r Range) ([]float64, error) {
 			return values, nil
 		}
 	}
-	return nil, fmt.Errorf("the query %s returns nothing from %s to %s", r.Query, r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339))
+	return nil, fmt.Errorf("the query %s returns nothing from %s to %s", r.Query, r.Start.Format(time.RFC3339),
+		r.End.Format(time.RFC3339))
 }
 
 // askRange fills in the values from start on.
@@ -61,7 +62,8 @@ func (c client) askRange(ctx context.Context, r Range, start time.Time, values [
 		values[i] = math.NaN()
 	}
 	const what = "the range"
-	answer, _, _, err := c.api.QueryRange(ctx, r.Query, v1.Range{Start: start, End: start.Add(time.Duration(len(values)-1) * r.Step), Step: r.Step})
+	answer, _, _, err := c.api.QueryRange(ctx, r.Query,
+		v1.Range{Start: start, End: start.Add(time.Duration(len(values)-1) * r.Step), Step: r.Step})
 	if err != nil {
 		return c.explain(what, r.Query, err)
 	}
@@ -70,7 +72,10 @@ func (c client) askRange(ctx context.Context, r Range, start time.Time, values [
 	case !ok:
 		return c.explain(what, r.Query, errors.New("the answer has no range"))
 	case len(matrix) > 1:
-		return &QueryError{what, r.Query, true, fmt.Errorf("it returns %d series, such as %s and %s, instead of one: combine them with sum(…)", len(matrix), matrix[0].Metric, matrix[1].Metric)}
+		return &QueryError{what, r.Query, true, fmt.Errorf(
+			"it returns %d series, such as %s and %s, instead of one: combine them with sum(…)", len(matrix),
+			matrix[0].Metric, matrix[1].Metric,
+		)}
 	case len(matrix) == 0 || matrix[0] == nil:
 		return nil
 	}

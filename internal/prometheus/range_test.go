@@ -24,8 +24,12 @@ func TestRange(t *testing.T) {
 		want  func(at float64) float64
 	}{
 		"each at its moment": {"vector(time())", time.Minute, last, func(at float64) float64 { return at }},
-		"parts of a second":  {"vector(time())", 1500 * time.Millisecond, start.Add(time.Minute), func(at float64) float64 { return at }},
-		"one moment":         {"vector(time())", time.Minute, start.Add(59 * time.Second), func(at float64) float64 { return at }},
+		"parts of a second": {
+			"vector(time())", 1500 * time.Millisecond, start.Add(time.Minute), func(at float64) float64 { return at },
+		},
+		"one moment": {
+			"vector(time())", time.Minute, start.Add(59 * time.Second), func(at float64) float64 { return at },
+		},
 		"some are not there": {"vector(time() / 60 % 2) > 0", time.Minute, last, func(at float64) float64 {
 			if int(at)/60%2 == 0 {
 				return math.NaN()
@@ -53,7 +57,8 @@ func TestRange(t *testing.T) {
 		"absent_metric": "the query absent_metric returns nothing from 2026-01-31T12:00:00Z",
 		`label_replace(vector(1), "a", "1", "", "") or vector(1)`: "it returns 2 series, such as {} and {a=\"1\"}, instead of one: combine them with sum(…)",
 	} {
-		_, err := settings.Range(t.Context(), Range{Query: query, Start: start, End: start.Add(time.Hour), Step: time.Minute})
+		_, err := settings.Range(t.Context(),
+			Range{Query: query, Start: start, End: start.Add(time.Hour), Step: time.Minute})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: the error is %v, want %q", query, err, says)
 		}

@@ -18,7 +18,9 @@ import (
 // supports that (since 2023); older ones look back 5 minutes, as all do if oldest is 0. A value computed over a
 // range of samples is as old as the range. The query has to return a scalar or exactly one series; no series, or
 // NaN or infinity, is an error.
-func (s Settings) Value(ctx context.Context, query string, oldest time.Duration) (value float64, at time.Time, err error) {
+func (s Settings) Value(
+	ctx context.Context, query string, oldest time.Duration,
+) (value float64, at time.Time, err error) {
 	c, err := newClient(s, bounded.Answer)
 	if err != nil {
 		return 0, time.Time{}, err
@@ -37,7 +39,8 @@ func (s Settings) Value(ctx context.Context, query string, oldest time.Duration)
 	case model.Vector:
 		switch {
 		case len(answer) > 1 && answer[0] != nil && answer[1] != nil:
-			err = fmt.Errorf("it returns %d series, such as %s and %s, instead of one: combine them with sum(…)", len(answer), answer[0].Metric, answer[1].Metric)
+			err = fmt.Errorf("it returns %d series, such as %s and %s, instead of one: combine them with sum(…)",
+				len(answer), answer[0].Metric, answer[1].Metric)
 			return 0, time.Time{}, &QueryError{what, query, true, err}
 		case len(answer) != 1 || answer[0] == nil:
 			return 0, time.Time{}, fmt.Errorf("the query %s returns nothing", query)

@@ -52,12 +52,27 @@ func TestNoValue(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"a web page":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "the Prometheus at http://"},
-		noAnswer:       {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
-		"no result":    {says(http.StatusOK, `{"status":"success","data":{}}`), "the Prometheus at http://"},
-		"null":         {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null]}}`), "the query up returns nothing"},
-		"two of null":  {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null,null]}}`), "the query up returns nothing"},
-		"inconsistent": {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":7}}`), "the Prometheus at http://"},
+		"a web page": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
+			"the Prometheus at http://",
+		},
+		noAnswer: {
+			func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
+			"did not answer within 300ms",
+		},
+		"no result": {says(http.StatusOK, `{"status":"success","data":{}}`), "the Prometheus at http://"},
+		"null": {
+			says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null]}}`),
+			"the query up returns nothing",
+		},
+		"two of null": {
+			says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null,null]}}`),
+			"the query up returns nothing",
+		},
+		"inconsistent": {
+			says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":7}}`),
+			"the Prometheus at http://",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.answer)

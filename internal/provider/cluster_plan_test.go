@@ -26,7 +26,8 @@ import (
 func (tf terraform) swarm(change func(m *cluster.Model)) map[string]tftypes.Value {
 	tf.t.Helper()
 	m := cluster.Model{
-		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Timeouts: providertest.NoTimeouts(cluster.Schema(tf.t.Context(), nil)),
+		Name: types.StringValue("lab"), Engine: types.StringValue("swarm"),
+		Timeouts: providertest.NoTimeouts(cluster.Schema(tf.t.Context(), nil)),
 		Hosts: map[string]cluster.HostModel{
 			"gpu1": {Role: new("manager"), Address: new("ssh://gpu1")},
 			"gpu2": {Address: new("ssh://gpu2"), Labels: map[string]string{"gpu": "v100"}},
@@ -75,12 +76,24 @@ func TestPlanOfSwarm(t *testing.T) {
 		subnet   types.String
 	}{
 		"the first manager's address is the endpoint": {nil, types.StringValue("ssh://gpu1"), types.StringUnknown()},
-		"an endpoint of its own":                      {func(m *cluster.Model) { m.Endpoint = types.StringValue("tcp://lb") }, types.StringValue("tcp://lb"), types.StringUnknown()},
-		"no manager with an address":                  {func(m *cluster.Model) { m.Hosts["gpu1"] = cluster.HostModel{Role: new("manager")} }, types.StringNull(), types.StringUnknown()},
-		"no hosts":                                    {func(m *cluster.Model) { m.Hosts = nil }, types.StringNull(), types.StringUnknown()},
-		"a subnet": {func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Subnet: types.StringValue("10.1.0.0/20")} },
-			types.StringValue("ssh://gpu1"), types.StringValue("10.1.0.0/20")},
-		"a network without a subnet": {func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Encrypted: new(true)} }, types.StringValue("ssh://gpu1"), types.StringUnknown()},
+		"an endpoint of its own": {
+			func(m *cluster.Model) { m.Endpoint = types.StringValue("tcp://lb") }, types.StringValue("tcp://lb"),
+			types.StringUnknown(),
+		},
+		"no manager with an address": {
+			func(m *cluster.Model) { m.Hosts["gpu1"] = cluster.HostModel{Role: new("manager")} }, types.StringNull(),
+			types.StringUnknown(),
+		},
+		"no hosts": {func(m *cluster.Model) { m.Hosts = nil }, types.StringNull(), types.StringUnknown()},
+		"a subnet": {
+			func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Subnet: types.StringValue("10.1.0.0/20")} },
+
+			types.StringValue("ssh://gpu1"), types.StringValue("10.1.0.0/20"),
+		},
+		"a network without a subnet": {
+			func(m *cluster.Model) { m.Network = &cluster.NetworkModel{Encrypted: new(true)} },
+			types.StringValue("ssh://gpu1"), types.StringUnknown(),
+		},
 	} {
 		tf := newTerraform(t, &providertest.Stub{Network: &domain.Network{}})
 		config := tf.swarm(test.change)
@@ -88,9 +101,12 @@ func TestPlanOfSwarm(t *testing.T) {
 		fatalOn(t, nil, diagnostics)
 		got := modelOf(t, planned)
 		if !got.Endpoint.Equal(test.endpoint) || got.Network == nil || !got.Network.Subnet.Equal(test.subnet) {
-			t.Errorf("%s: planned %s and %+v, want %s and %s", name, got.Endpoint, got.Network, test.endpoint, test.subnet)
+			t.Errorf("%s: planned %s and %+v, want %s and %s", name, got.Endpoint, got.Network, test.endpoint,
+				test.subnet)
 		}
-		if resourcekit.Value(got.Network.Encrypted) != resourcekit.Value(resourcekit.Value(modelOf(t, config).Network).Encrypted) {
+		if resourcekit.Value(
+			got.Network.Encrypted,
+		) != resourcekit.Value(resourcekit.Value(modelOf(t, config).Network).Encrypted) {
 			t.Errorf("%s: planned to be encrypted: %t", name, resourcekit.Value(got.Network.Encrypted))
 		}
 		state, diagnostics := tf.applyCluster(config, nil, planned)
@@ -108,7 +124,8 @@ func expectNoChange(t *testing.T, tf terraform, when string, config, state map[s
 	fatalOn(t, nil, diagnostics)
 	for attribute := range planned {
 		if !found[attribute].Equal(state[attribute]) || !planned[attribute].Equal(state[attribute]) {
-			t.Errorf("%s: %s was %s, is read as %s, and planned as %s", when, attribute, state[attribute], found[attribute], planned[attribute])
+			t.Errorf("%s: %s was %s, is read as %s, and planned as %s", when, attribute, state[attribute],
+				found[attribute], planned[attribute])
 		}
 	}
 }
@@ -127,10 +144,13 @@ func TestPlanOfNoResidents(t *testing.T) {
 	unknown := tf.swarm(nil)
 	unknown["hosts"] = tftypes.NewValue(unknown["hosts"].Type(), tftypes.UnknownValue)
 	for name, plan := range map[string]struct{ config, state map[string]tftypes.Value }{
-		"creation": {config, nil}, "change": {relabelled, state}, "creation of hosts that are not known yet": {unknown, nil},
+		"creation": {config, nil}, "change": {relabelled, state},
+		"creation of hosts that are not known yet": {unknown, nil},
 	} {
 		_, diagnostics := tf.plan("trainyard_cluster", plan.config, plan.state)
-		if len(diagnostics) != 1 || !diagnostics[0].Attribute.Equal(tftypes.NewAttributePath().WithAttributeName("engine")) || !strings.Contains(diagnostics[0].Detail, stub.Particular.NoResidents) {
+		if len(diagnostics) != 1 || !diagnostics[0].Attribute.Equal(
+			tftypes.NewAttributePath().WithAttributeName("engine"),
+		) || !strings.Contains(diagnostics[0].Detail, stub.Particular.NoResidents) {
 			t.Errorf("%s: %v", name, diagnostics)
 		}
 	}
@@ -142,19 +162,24 @@ func TestPlanOnEngineThatRefuses(t *testing.T) {
 	engines := stub.Registry()
 	refusing := engines["process"]
 	refusing.Open = func(domain.ClusterRef, engine.Settings) (engine.Engine, error) {
-		return nil, domain.Problems{{Path: domain.Path{"engine"}, Summary: "Engine not available on macOS", Detail: "use another"}}
+		return nil, domain.Problems{
+			{Path: domain.Path{"engine"}, Summary: "Engine not available on macOS", Detail: "use another"},
+		}
 	}
 	engines["process"] = refusing
 	tf := terraformOn(t, engines)
-	_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
-	if len(diagnostics) != 1 || diagnostics[0].Summary != "Engine not available on macOS" || !diagnostics[0].Attribute.Equal(tftypes.NewAttributePath().WithAttributeName("engine")) {
+	_, diagnostics := tf.plan("trainyard_cluster",
+		tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
+	if len(diagnostics) != 1 || diagnostics[0].Summary != "Engine not available on macOS" ||
+		!diagnostics[0].Attribute.Equal(tftypes.NewAttributePath().WithAttributeName("engine")) {
 		t.Errorf("the plan of a cluster: %v", diagnostics)
 	}
 }
 
 func TestProcessHasNoEndpointAndNoNetwork(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
-	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
+	planned, diagnostics := tf.plan("trainyard_cluster",
+		tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
 	fatalOn(t, nil, diagnostics)
 	if !planned["endpoint"].IsNull() || !planned["network"].IsNull() {
 		t.Errorf("planned %s and %s", planned["endpoint"], planned["network"])
@@ -167,13 +192,29 @@ func TestClusterDrift(t *testing.T) {
 		surveyed func(c *domain.Cluster)
 		changed  []path.Path
 	}{
-		"a host that left":      {func(c *domain.Cluster) { delete(c.Hosts, "gpu2") }, []path.Path{path.Root("hosts").AtMapKey("gpu2")}},
-		"a role":                {drift("gpu1", func(h *domain.Host) { h.Role = domain.HostWorker }), []path.Path{path.Root("hosts").AtMapKey("gpu1").AtName("role")}},
-		"a label":               {drift("gpu2", func(h *domain.Host) { h.Labels = map[string]string{} }), []path.Path{path.Root("hosts").AtMapKey("gpu2").AtName("labels")}},
-		"an availability":       {drift("gpu1", func(h *domain.Host) { h.Availability = domain.HostDrained }), []path.Path{path.Root("hosts").AtMapKey("gpu1").AtName("availability")}},
-		"the network is gone":   {func(c *domain.Cluster) { c.Network = nil }, []path.Path{path.Root("network")}},
-		"encryption":            {func(c *domain.Cluster) { c.Network = &domain.Network{Subnet: c.Network.Subnet} }, []path.Path{path.Root("network").AtName("encrypted")}},
-		"a subnet, not managed": {func(c *domain.Cluster) { c.Network = &domain.Network{Subnet: "10.7.0.0/20", Encrypted: true} }, nil},
+		"a host that left": {
+			func(c *domain.Cluster) { delete(c.Hosts, "gpu2") }, []path.Path{path.Root("hosts").AtMapKey("gpu2")},
+		},
+		"a role": {
+			drift("gpu1", func(h *domain.Host) { h.Role = domain.HostWorker }),
+			[]path.Path{path.Root("hosts").AtMapKey("gpu1").AtName("role")},
+		},
+		"a label": {
+			drift("gpu2", func(h *domain.Host) { h.Labels = map[string]string{} }),
+			[]path.Path{path.Root("hosts").AtMapKey("gpu2").AtName("labels")},
+		},
+		"an availability": {
+			drift("gpu1", func(h *domain.Host) { h.Availability = domain.HostDrained }),
+			[]path.Path{path.Root("hosts").AtMapKey("gpu1").AtName("availability")},
+		},
+		"the network is gone": {func(c *domain.Cluster) { c.Network = nil }, []path.Path{path.Root("network")}},
+		"encryption": {
+			func(c *domain.Cluster) { c.Network = &domain.Network{Subnet: c.Network.Subnet} },
+			[]path.Path{path.Root("network").AtName("encrypted")},
+		},
+		"a subnet, not managed": {
+			func(c *domain.Cluster) { c.Network = &domain.Network{Subnet: "10.7.0.0/20", Encrypted: true} }, nil,
+		},
 		"attachable, unmanaged": {func(c *domain.Cluster) {
 			c.Network = &domain.Network{Subnet: c.Network.Subnet, Encrypted: true, Attachable: true}
 		}, nil},
@@ -203,7 +244,9 @@ func TestClusterDrift(t *testing.T) {
 				t.Errorf("%s: the plan does not change %s", name, at)
 			}
 		}
-		if changed := !slices.EqualFunc([]string{"hosts", "network", "endpoint", "engine"}, []string{"hosts", "network", "endpoint", "engine"}, func(a, _ string) bool { return planned[a].Equal(found[a]) }); changed != (len(test.changed) > 0) {
+		if changed := !slices.EqualFunc([]string{"hosts", "network", "endpoint", "engine"},
+			[]string{"hosts", "network", "endpoint", "engine"},
+			func(a, _ string) bool { return planned[a].Equal(found[a]) }); changed != (len(test.changed) > 0) {
 			t.Errorf("%s: the plan changes something: %t", name, changed)
 		}
 	}
@@ -249,7 +292,8 @@ func same(t *testing.T, a, b tfsdk.Plan, at path.Path) bool {
 func TestGroupsOfPlannedClusterAtAnotherEndpoint(t *testing.T) {
 	stub := &providertest.Stub{}
 	tf := newTerraform(t, stub)
-	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "endpoint": providertest.Text("ssh://new")})
+	config := tf.config("trainyard_cluster",
+		map[string]tftypes.Value{"name": providertest.Text("lab"), "endpoint": providertest.Text("ssh://new")})
 	_, diagnostics := tf.plan("trainyard_cluster", config, nil)
 	fatalOn(t, nil, diagnostics)
 	group := tf.group("g", role{replicas: 1, port: 9000})
@@ -272,7 +316,8 @@ func TestEndpointIsChangedInPlace(t *testing.T) {
 	proposed := maps.Clone(state)
 	proposed["cluster"] = config["cluster"]
 	resp, err := tf.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: "trainyard_group", Config: tf.object("trainyard_group", config), PriorState: tf.object("trainyard_group", state), ProposedNewState: tf.object("trainyard_group", proposed),
+		TypeName: "trainyard_group", Config: tf.object("trainyard_group", config),
+		PriorState: tf.object("trainyard_group", state), ProposedNewState: tf.object("trainyard_group", proposed),
 	})
 	fatalOn(t, err, resp.Diagnostics)
 	if len(resp.RequiresReplace) > 0 {
@@ -327,7 +372,8 @@ func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 	state, diagnostics = tf.applyCluster(config, state, planned)
 	fatalOn(t, nil, diagnostics)
 	hosts := stub.Hosts()
-	if hosts["gpu1"].ID != "id-of-gpu1" || !hosts["gpu1"].Joined || hosts["gpu2"].ID != "as it was stored" || hosts["gpu2"].Joined || hosts["gpu3"].ID != "id-of-gpu3" {
+	if hosts["gpu1"].ID != "id-of-gpu1" || !hosts["gpu1"].Joined || hosts["gpu2"].ID != "as it was stored" ||
+		hosts["gpu2"].Joined || hosts["gpu3"].ID != "id-of-gpu3" {
 		t.Errorf("stored hosts: %+v", hosts)
 	}
 	if hosts["gpu2"].Labels["gpu"] != "a100" {
@@ -384,10 +430,13 @@ func fails(err error) func(domain.Cluster) (domain.Cluster, error) {
 }
 
 func TestUnreachableSaysWhatToDo(t *testing.T) {
-	stub := &providertest.Stub{Fails: providertest.Failures{"Get cluster": errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))}}
+	stub := &providertest.Stub{
+		Fails: providertest.Failures{"Get cluster": errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))},
+	}
 	tf := newTerraform(t, stub)
 	_, diagnostics := tf.read("trainyard_cluster", tf.swarm(nil))
-	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "ssh://gpu1") || !strings.Contains(diagnostics[0].Detail, "-refresh=false") {
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "ssh://gpu1") ||
+		!strings.Contains(diagnostics[0].Detail, "-refresh=false") {
 		t.Errorf("got %v", diagnostics)
 	}
 }

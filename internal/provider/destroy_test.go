@@ -31,7 +31,8 @@ func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 	// Every value in these is wrong, starting with the engine.
 	resources, dataSources := schemasOf(t, New("test", (&providertest.Stub{}).Registry())())
 	for name, of := range resources {
-		none, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), tftypes.NewValue(of.TerraformType(t.Context()), nil))
+		none, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()),
+			tftypes.NewValue(of.TerraformType(t.Context()), nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,8 @@ func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 		check(name, resp.Diagnostics, err)
 	}
 	for name, of := range dataSources {
-		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
+		resp, err := tf.server.ReadDataSource(t.Context(),
+			&tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
 		check("data."+name, resp.Diagnostics, err)
 	}
 }

@@ -36,9 +36,15 @@ func (m *dockerModel) expand() engine.DockerSettings {
 	}
 	tls := resourcekit.Value(m.TLS)
 	return engine.DockerSettings{
-		TLS: engine.TLSCredentials{CA: resourcekit.Value(tls.CA), Cert: resourcekit.Value(tls.Cert), Key: engine.Secret(resourcekit.Value(tls.Key)), CertPath: resourcekit.Value(tls.CertPath)},
+		TLS: engine.TLSCredentials{
+			CA: resourcekit.Value(tls.CA), Cert: resourcekit.Value(tls.Cert),
+			Key: engine.Secret(resourcekit.Value(tls.Key)), CertPath: resourcekit.Value(tls.CertPath),
+		},
 		Registries: resourcekit.ConvertMap(m.Registries, func(r registryModel) engine.RegistryCredentials {
-			return engine.RegistryCredentials{Username: resourcekit.Value(r.Username), Password: engine.Secret(resourcekit.Value(r.Password)), Token: engine.Secret(resourcekit.Value(r.Token))}
+			return engine.RegistryCredentials{
+				Username: resourcekit.Value(r.Username), Password: engine.Secret(resourcekit.Value(r.Password)),
+				Token: engine.Secret(resourcekit.Value(r.Token)),
+			}
 		}),
 		ControllerImage: resourcekit.Value(m.ControllerImage),
 	}
@@ -47,26 +53,36 @@ func (m *dockerModel) expand() engine.DockerSettings {
 // dockerAttribute is how Docker Engines are reached, and what they need to run members.
 func dockerAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "What Docker Engines need besides `ssh`: certificates for those reached over TLS, and image registry credentials, which are not stored in any state. " +
-			"Omitted settings are taken from where the `docker` command finds them: `DOCKER_HOST`, `DOCKER_CERT_PATH`, `DOCKER_CONTEXT` and `DOCKER_CONFIG`, and the current context.",
+		MarkdownDescription: "What Docker Engines need besides `ssh`: certificates for those reached over TLS, and " +
+			"image registry credentials, which are not stored in any state. " +
+			"Omitted settings are taken from where the `docker` command finds them: `DOCKER_HOST`, " +
+			"`DOCKER_CERT_PATH`, `DOCKER_CONTEXT` and `DOCKER_CONFIG`, and the current context.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"tls": tlsAttribute(),
 			"registries": schema.MapNestedAttribute{
-				MarkdownDescription: "Image registry credentials by host, such as `registry.example.com:5000` or `docker.io`. They are passed to the hosts of a Swarm or of `systemd` that pull; each host gets only those for the registries that it pulls from. Defaults to those in Docker's `config.json`. The guide \"Bare hosts\" says what is kept of them on hosts of `systemd`.",
-				Optional:            true,
-				Validators:          []validator.Map{mapvalidator.NoNullValues()},
+				MarkdownDescription: "Image registry credentials by host, such as `registry.example.com:5000` or " +
+					"`docker.io`. They are passed to the hosts of a Swarm or of `systemd` that pull; each host gets " +
+					"only those for the registries that it pulls from. Defaults to those in Docker's `config.json`. " +
+					"The guide \"Bare hosts\" says what is kept of them on hosts of `systemd`.",
+				Optional:   true,
+				Validators: []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"username": schema.StringAttribute{
 						MarkdownDescription: "User name. Requires `password`.",
 						Optional:            true,
-						Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("password"))},
+						Validators: []validator.String{
+							stringvalidator.AlsoRequires(resourcekit.Beside("password")),
+						},
 					},
 					"password": schema.StringAttribute{
 						MarkdownDescription: "Password or access token. Requires `username`.",
 						Optional:            true,
 						Sensitive:           true,
-						Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("username")), stringvalidator.ExactlyOneOf(resourcekit.Beside("token"))},
+						Validators: []validator.String{
+							stringvalidator.AlsoRequires(resourcekit.Beside("username")),
+							stringvalidator.ExactlyOneOf(resourcekit.Beside("token")),
+						},
 					},
 					"token": schema.StringAttribute{
 						MarkdownDescription: "Identity token, instead of `username` and `password`.",
@@ -90,29 +106,38 @@ func dockerAttribute() schema.Attribute {
 
 func tlsAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Mutual TLS authentication between the provider and hosts with a `tcp://` address. These connections are always encrypted and verified.",
-		Optional:            true,
+		MarkdownDescription: "Mutual TLS authentication between the provider and hosts with a `tcp://` address. " +
+			"These connections are always encrypted and verified.",
+		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"ca": schema.StringAttribute{
-				MarkdownDescription: "CA certificates that the hosts' certificates must be signed by, as PEM text. Defaults to those that the system trusts.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path"))},
+				MarkdownDescription: "CA certificates that the hosts' certificates must be signed by, as PEM text. " +
+					"Defaults to those that the system trusts.",
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path"))},
 			},
 			"cert": schema.StringAttribute{
 				MarkdownDescription: "Client certificate of the provider, as PEM text. Requires `key`.",
 				Optional:            true,
-				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")), stringvalidator.AlsoRequires(resourcekit.Beside("key"))},
+				Validators: []validator.String{
+					stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")),
+					stringvalidator.AlsoRequires(resourcekit.Beside("key")),
+				},
 			},
 			"key": schema.StringAttribute{
 				MarkdownDescription: "Private key of `cert`, as PEM text. Requires `cert`.",
 				Optional:            true,
 				Sensitive:           true,
-				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")), stringvalidator.AlsoRequires(resourcekit.Beside("cert"))},
+				Validators: []validator.String{
+					stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")),
+					stringvalidator.AlsoRequires(resourcekit.Beside("cert")),
+				},
 			},
 			"cert_path": schema.StringAttribute{
-				MarkdownDescription: "Folder with `ca.pem`, `cert.pem` and `key.pem`, instead of the PEM texts; `~/` is the home directory. Defaults to the environment variable `DOCKER_CERT_PATH`.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Folder with `ca.pem`, `cert.pem` and `key.pem`, instead of the PEM texts; `~/` " +
+					"is the home directory. Defaults to the environment variable `DOCKER_CERT_PATH`.",
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 		},
 	}

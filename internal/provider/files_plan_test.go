@@ -73,19 +73,31 @@ type filesLab struct {
 
 func newFilesLab(t *testing.T, hosts ...string) filesLab {
 	t.Helper()
-	e := &filesEngine{Stub: providertest.Set(&providertest.Stub{}, providertest.LabOf(hosts...)), found: map[string]map[string][]engine.FileFault{}}
+	e := &filesEngine{
+		Stub:  providertest.Set(&providertest.Stub{}, providertest.LabOf(hosts...)),
+		found: map[string]map[string][]engine.FileFault{},
+	}
 	source := t.TempDir()
 	writeFile(t, filepath.Join(source, "train.py"), "pass\n")
-	return filesLab{terraformOn(t, engine.Registry{"process": providertest.Driver(e), "swarm": providertest.Driver(e.Stub)}), e, source}
+	return filesLab{
+		terraformOn(t, engine.Registry{"process": providertest.Driver(e), "swarm": providertest.Driver(e.Stub)}), e,
+		source,
+	}
 }
 
 // files returns the configuration of the files.
 func (l filesLab) files(engineName string, set map[string]tftypes.Value) map[string]tftypes.Value {
 	l.t.Helper()
-	reference := map[string]tftypes.Value{"name": providertest.Text("lab"), "engine": providertest.Text(engineName), "endpoint": tftypes.NewValue(tftypes.String, nil)}
-	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
+	reference := map[string]tftypes.Value{
+		"name": providertest.Text("lab"), "engine": providertest.Text(engineName),
+		"endpoint": tftypes.NewValue(tftypes.String, nil),
+	}
+	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{
+		"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String,
+	}}
 	config := l.config(theFiles, map[string]tftypes.Value{
-		"name": providertest.Text("code"), "cluster": tftypes.NewValue(typ, reference), "source": providertest.Text(l.source),
+		"name": providertest.Text("code"), "cluster": tftypes.NewValue(typ, reference),
+		"source": providertest.Text(l.source),
 	})
 	maps.Copy(config, set)
 	return config
@@ -139,7 +151,8 @@ func TestPlanOfFiles(t *testing.T) {
 	config := l.files("process", nil)
 	planned, diagnostics := l.plan(theFiles, config, nil)
 	fatalOn(t, nil, diagnostics)
-	if digest, path := textOf(t, planned["digest"]), textOf(t, planned["path"]); path != "/content/"+strings.TrimPrefix(digest, "sha256:") || planned["hosts"].IsKnown() {
+	if digest, path := textOf(t, planned["digest"]), textOf(t, planned["path"]); path != "/content/"+
+		strings.TrimPrefix(digest, "sha256:") || planned["hosts"].IsKnown() {
 		t.Errorf("planned are digest %s, path %s, hosts %s", digest, path, planned["hosts"])
 	}
 	state := l.applied(config, nil)
@@ -179,7 +192,9 @@ func TestPlanOfFiles(t *testing.T) {
 // Unknown values defer reading the source.
 func TestPlanOfUnknownFiles(t *testing.T) {
 	l := newFilesLab(t, "gpu1")
-	planned, diagnostics := l.plan(theFiles, l.files("process", map[string]tftypes.Value{"source": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)}), nil)
+	planned, diagnostics := l.plan(theFiles,
+		l.files("process", map[string]tftypes.Value{"source": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)}),
+		nil)
 	fatalOn(t, nil, diagnostics)
 	for _, attribute := range []string{"path", "digest", "size_bytes", "hosts"} {
 		if planned[attribute].IsKnown() {
@@ -195,8 +210,11 @@ func TestFilesThatCannotBePlanned(t *testing.T) {
 		at     string
 		says   []string
 	}{
-		"on swarm":  {l.files("swarm", nil), "engine", []string{"does not copy files to its hosts", "trainyard_image"}},
-		"no source": {l.files("process", map[string]tftypes.Value{"source": providertest.Text(l.source + "/none")}), "source", []string{l.source + "/none: no such file or directory"}},
+		"on swarm": {l.files("swarm", nil), "engine", []string{"does not copy files to its hosts", "trainyard_image"}},
+		"no source": {
+			l.files("process", map[string]tftypes.Value{"source": providertest.Text(l.source + "/none")}), "source",
+			[]string{l.source + "/none: no such file or directory"},
+		},
 	} {
 		_, diagnostics := l.plan(theFiles, test.config, nil)
 		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Attribute.String(), test.at) {
@@ -210,8 +228,10 @@ func TestFilesThatCannotBePlanned(t *testing.T) {
 		}
 	}
 	config := l.files("process", map[string]tftypes.Value{"name": providertest.Text("Code")})
-	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theFiles, Config: l.object(theFiles, config)})
-	if err != nil || len(resp.Diagnostics) != 1 || !strings.Contains(resp.Diagnostics[0].Detail, `"Code" is not a DNS label`) {
+	resp, err := l.server.ValidateResourceConfig(t.Context(),
+		&tfprotov6.ValidateResourceConfigRequest{TypeName: theFiles, Config: l.object(theFiles, config)})
+	if err != nil || len(resp.Diagnostics) != 1 ||
+		!strings.Contains(resp.Diagnostics[0].Detail, `"Code" is not a DNS label`) {
 		t.Errorf("a bad name: got %v (%v)", details(resp.Diagnostics), err)
 	}
 }
@@ -224,7 +244,8 @@ func TestFilesThatFail(t *testing.T) {
 	fatalOn(t, nil, diagnostics)
 	writeFile(t, filepath.Join(l.source, "train.py"), "print()\n")
 	state, diagnostics := l.apply(theFiles, config, nil, planned)
-	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "has changed since it was planned") || state != nil {
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "has changed since it was planned") ||
+		state != nil {
 		t.Errorf("changed since the plan: got %v (%v)", state, details(diagnostics))
 	}
 	planned, diagnostics = l.plan(theFiles, config, nil)

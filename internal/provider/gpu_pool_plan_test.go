@@ -30,17 +30,22 @@ func gpuStub() *providertest.Stub {
 	stub := providertest.Set(&providertest.Stub{HostGPUs: map[string]domain.HostGPUs{}}, providertest.LabOf("a", "b"))
 	var eight []domain.GPU
 	for n := range 8 {
-		eight = append(eight, domain.GPU{Index: n, Device: domain.Device{UUID: uuid("a", n), Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}})
+		eight = append(eight, domain.GPU{
+			Index: n, Device: domain.Device{UUID: uuid("a", n), Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768},
+		})
 	}
 	stub.HostGPUs["a"] = domain.HostGPUs{GPUs: eight}
-	stub.HostGPUs["b"] = domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: uuid("b", 0), Model: "NVIDIA A40", MemoryMiB: 46068}}}}
+	stub.HostGPUs["b"] = domain.HostGPUs{
+		GPUs: []domain.GPU{{Device: domain.Device{UUID: uuid("b", 0), Model: "NVIDIA A40", MemoryMiB: 46068}}},
+	}
 	return stub
 }
 
 // gpuPool returns the configuration of a pool.
 func (tf terraform) gpuPool(name string, set map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
-	config := tf.config(theGPUPool, map[string]tftypes.Value{"name": providertest.Text(name), "cluster": labReference(nil)})
+	config := tf.config(theGPUPool,
+		map[string]tftypes.Value{"name": providertest.Text(name), "cluster": labReference(nil)})
 	maps.Copy(config, set)
 	return config
 }
@@ -97,11 +102,18 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 		refused string
 		warned  string
 	}{
-		"devices that are named": {set: named(t, map[string][]int{"a": {5, 4}}), devices: providertest.UUIDLists(map[string][]string{"a": {uuid("a", 5), uuid("a", 4)}}), slots: 2},
-		"devices that are chosen": {
-			set: selected(t, gpupool.SelectorModel{MaxPerHost: new(int64(1))}), devices: providertest.UUIDLists(map[string][]string{"a": {uuid("a", 0)}, "b": {uuid("b", 0)}}), slots: 2,
+		"devices that are named": {
+			set:     named(t, map[string][]int{"a": {5, 4}}),
+			devices: providertest.UUIDLists(map[string][]string{"a": {uuid("a", 5), uuid("a", 4)}}), slots: 2,
 		},
-		"without a cluster nothing is known": {set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, devices: unknown},
+		"devices that are chosen": {
+			set:     selected(t, gpupool.SelectorModel{MaxPerHost: new(int64(1))}),
+			devices: providertest.UUIDLists(map[string][]string{"a": {uuid("a", 0)}, "b": {uuid("b", 0)}}), slots: 2,
+		},
+		"without a cluster nothing is known": {
+			set:    selected(t, gpupool.SelectorModel{}),
+			change: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, devices: unknown,
+		},
 		"what is no cluster yet is not looked at": {
 			set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) {
 				e.Fails = providertest.Failures{"Get cluster": fmt.Errorf("hosts: %w", engine.ErrNotFormed)}
@@ -113,18 +125,30 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 			}, refused: "hosts: can't be reached",
 		},
 		"a host of which nothing is known, beside others": {
-			set: selected(t, gpupool.SelectorModel{}), change: func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} }, devices: unknown, warned: "host b: no NVML",
+			set:     selected(t, gpupool.SelectorModel{}),
+			change:  func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} },
+			devices: unknown, warned: "host b: no NVML",
 		},
-		"a device that is not there": {set: named(t, map[string][]int{"b": {0, 1}}), refused: `devices["b"][1]: host "b" has no GPU ` + uuid("b", 1)},
-		"a host that is not there":   {set: named(t, map[string][]int{"c": {0}}), refused: `devices["c"]: cluster "lab" has no host "c"; its hosts are a, b`},
+		"a device that is not there": {
+			set:     named(t, map[string][]int{"b": {0, 1}}),
+			refused: `devices["b"][1]: host "b" has no GPU ` + uuid("b", 1),
+		},
+		"a host that is not there": {
+			set:     named(t, map[string][]int{"c": {0}}),
+			refused: `devices["c"]: cluster "lab" has no host "c"; its hosts are a, b`,
+		},
 		"a host of which nothing is known": {
-			set: named(t, map[string][]int{"b": {0}}), change: func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} },
+			set:     named(t, map[string][]int{"b": {0}}),
+			change:  func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} },
 			refused: `devices["b"][0]: unknown whether host "b" has ` + uuid("b", 0) + ": no NVML",
 		},
 		"a device of another pool": {
 			set: named(t, map[string][]int{"b": {0}}),
 			change: func(e *providertest.Stub) {
-				providertest.Set(e, domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "other"}, Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}}})
+				providertest.Set(e, domain.GPUPoolDocument{
+					Spec:    domain.GPUPool{Name: "other"},
+					Devices: map[string][]domain.Device{"b": {{UUID: uuid("b", 0)}}},
+				})
 			},
 			refused: `is in pools "other" and "p"; a device can be in one pool only`,
 		},
@@ -163,8 +187,10 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 // If the same plan adds a host to the cluster, a pool that may include it waits for it.
 func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 	hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType()
-	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{Hosts: map[string]domain.Host{
-		"a": providertest.Host("127.0.0.1", 4, 8000, nil), "b": providertest.Host("127.0.0.1", 4, 8000, nil), "c": providertest.Host("127.0.0.1", 4, 8000, map[string]string{"gpu": "new"}),
+	value, diags := types.MapValueFrom(t.Context(), elementOf(t,
+		hosts), resourcekit.Flatten(domain.Cluster{Hosts: map[string]domain.Host{
+		"a": providertest.Host("127.0.0.1", 4, 8000, nil), "b": providertest.Host("127.0.0.1", 4, 8000, nil),
+		"c": providertest.Host("127.0.0.1", 4, 8000, map[string]string{"gpu": "new"}),
 	}}, cluster.Model{}).Hosts)
 	if diags.HasError() {
 		t.Fatal(diags)
@@ -173,14 +199,19 @@ func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 		set   map[string]tftypes.Value
 		known bool
 	}{
-		"any host":               {selected(t, gpupool.SelectorModel{}), false},
-		"its label":              {selected(t, gpupool.SelectorModel{Model: new("NVIDIA*"), Labels: map[string]string{"gpu": "new"}}), false},
-		"the others, by name":    {selected(t, gpupool.SelectorModel{Hosts: []string{"a", "b"}}), true},
-		"its device":             {map[string]tftypes.Value{"devices": providertest.Raw(t, providertest.UUIDLists(map[string][]string{"c": {uuid("c", 0)}}))}, false},
+		"any host": {selected(t, gpupool.SelectorModel{}), false},
+		"its label": {
+			selected(t, gpupool.SelectorModel{Model: new("NVIDIA*"), Labels: map[string]string{"gpu": "new"}}), false,
+		},
+		"the others, by name": {selected(t, gpupool.SelectorModel{Hosts: []string{"a", "b"}}), true},
+		"its device": {map[string]tftypes.Value{
+			"devices": providertest.Raw(t, providertest.UUIDLists(map[string][]string{"c": {uuid("c", 0)}})),
+		}, false},
 		"the devices of another": {named(t, map[string][]int{"a": {1}}), true},
 	} {
 		tf := newTerraform(t, gpuStub())
-		_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "hosts": providertest.Raw(t, value)}), nil)
+		_, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster",
+			map[string]tftypes.Value{"name": providertest.Text("lab"), "hosts": providertest.Raw(t, value)}), nil)
 		fatalOn(t, nil, diagnostics)
 		if planned := tf.planPool(tf.gpuPool("p", test.set), nil); planned["slots"].IsKnown() != test.known {
 			t.Errorf("%s: slots are planned as %s", name, planned["slots"])
@@ -191,8 +222,11 @@ func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 // A plan without changes asks no host for its GPUs; one with another specification does.
 func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 	for name, test := range map[string]struct{ set, change map[string]tftypes.Value }{
-		"named":  {named(t, map[string][]int{"a": {4, 5}}), named(t, map[string][]int{"a": {5, 6}})},
-		"chosen": {selected(t, gpupool.SelectorModel{Model: new("NVIDIA*")}), map[string]tftypes.Value{"strategy": providertest.Text("pack")}},
+		"named": {named(t, map[string][]int{"a": {4, 5}}), named(t, map[string][]int{"a": {5, 6}})},
+		"chosen": {
+			selected(t, gpupool.SelectorModel{Model: new("NVIDIA*")}),
+			map[string]tftypes.Value{"strategy": providertest.Text("pack")},
+		},
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
@@ -211,8 +245,10 @@ func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 			t.Errorf("%s: the plan took the calls %v", name, stub.Calls)
 		}
 		maps.Copy(config, test.change)
-		if planned := tf.planPool(config, state); !planned["devices"].IsFullyKnown() || !slices.Contains(stub.Calls, "GPUs") {
-			t.Errorf("%s: after a change the devices are planned as %s, with the calls %v", name, planned["devices"], stub.Calls)
+		if planned := tf.planPool(config, state); !planned["devices"].IsFullyKnown() ||
+			!slices.Contains(stub.Calls, "GPUs") {
+			t.Errorf("%s: after a change the devices are planned as %s, with the calls %v", name, planned["devices"],
+				stub.Calls)
 		}
 	}
 }
@@ -220,7 +256,8 @@ func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 // As long as a pool has unusable devices, each plan shows them without asking the hosts, which the apply does.
 func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 	for name, set := range map[string]map[string]tftypes.Value{
-		"named": named(t, map[string][]int{"a": {4, 5}}), "chosen": selected(t, gpupool.SelectorModel{Model: new("Tesla*")}),
+		"named":  named(t, map[string][]int{"a": {4, 5}}),
+		"chosen": selected(t, gpupool.SelectorModel{Model: new("Tesla*")}),
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
@@ -235,11 +272,13 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 			tf = newTerraform(t, stub) // another run
 			state, diagnostics := tf.read(theGPUPool, state)
 			fatalOn(t, nil, diagnostics)
-			if got := providertest.TextsOf(t, state["unhealthy"]); !maps.Equal(got, map[string]string{uuid("a", 5): "host a: " + why}) {
+			if got := providertest.TextsOf(t,
+				state["unhealthy"]); !maps.Equal(got, map[string]string{uuid("a", 5): "host a: " + why}) {
 				t.Errorf("%s: unhealthy is %v", name, got)
 			}
 			planned, diagnostics := tf.plan(theGPUPool, config, state)
-			if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, uuid("a", 5)+" of host a: "+why) {
+			if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+				!strings.Contains(diagnostics[0].Detail, uuid("a", 5)+" of host a: "+why) {
 				t.Errorf("%s: got %q", name, details(diagnostics))
 			}
 			for attribute := range state {
@@ -252,7 +291,8 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 			}
 			state, diagnostics = tf.apply(theGPUPool, config, state, planned)
 			fatalOn(t, nil, diagnostics)
-			if got := providertest.TextsOf(t, state["unhealthy"]); got[uuid("a", 5)] != "host a: no longer found" || !slices.Contains(stub.Calls, "GPUs") {
+			if got := providertest.TextsOf(t, state["unhealthy"]); got[uuid("a", 5)] != "host a: no longer found" ||
+				!slices.Contains(stub.Calls, "GPUs") {
 				t.Errorf("%s: after the apply unhealthy is %v, with the calls %v", name, got, stub.Calls)
 			}
 		}
@@ -263,7 +303,8 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 		fatalOn(t, nil, diagnostics)
 		for attribute, planned := range tf.planPool(config, state) {
 			if !planned.Equal(state[attribute]) {
-				t.Errorf("%s: after the recovery %s is planned as %s, is %s", name, attribute, planned, state[attribute])
+				t.Errorf("%s: after the recovery %s is planned as %s, is %s", name, attribute, planned,
+					state[attribute])
 			}
 		}
 	}
@@ -295,7 +336,9 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 	tf.planPool(tf.gpuPool("left", named(t, map[string][]int{"a": {0, 1}})), nil)
 	right := tf.gpuPool("right", named(t, map[string][]int{"a": {1, 2}}))
 	_, diagnostics := tf.plan(theGPUPool, right, nil)
-	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `devices["a"][0]: `+uuid("a", 1)+` of host "a" is in pools "left" and "right"`) {
+	if len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail,
+			`devices["a"][0]: `+uuid("a", 1)+` of host "a" is in pools "left" and "right"`) {
 		t.Errorf("got %q", details(diagnostics))
 	}
 
@@ -321,22 +364,34 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 	type config = map[string]tftypes.Value
 	workers := func(tf terraform, name string, n int64) config {
-		return tf.groupOf(name, group.RoleModel{Replicas: &n, GPUs: &group.RoleGPUsModel{Pool: "p"}, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
+		return tf.groupOf(name, group.RoleModel{
+			Replicas: &n, GPUs: &group.RoleGPUsModel{Pool: "p"},
+			TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}},
+		})
 	}
 	for name, test := range map[string]struct {
 		becomes, next func(tf terraform) config
 		refused       bool
 	}{
 		"it goes on": {
-			becomes: func(tf terraform) config { return workers(tf, "g", 2) }, next: func(tf terraform) config { return workers(tf, "other", 1) }, refused: true,
+			becomes: func(tf terraform) config { return workers(tf, "g", 2) },
+			next:    func(tf terraform) config { return workers(tf, "other", 1) }, refused: true,
 		},
-		"it is replaced": {becomes: func(terraform) config { return nil }, next: func(tf terraform) config { return workers(tf, "g", 2) }},
-		"it makes room":  {becomes: func(terraform) config { return nil }, next: func(tf terraform) config { return workers(tf, "other", 2) }},
+		"it is replaced": {
+			becomes: func(terraform) config { return nil },
+			next:    func(tf terraform) config { return workers(tf, "g", 2) },
+		},
+		"it makes room": {
+			becomes: func(terraform) config { return nil },
+			next:    func(tf terraform) config { return workers(tf, "other", 2) },
+		},
 		"it is renamed": {
-			becomes: func(tf terraform) config { return workers(tf, "other", 2) }, next: func(tf terraform) config { return workers(tf, "other", 2) },
+			becomes: func(tf terraform) config { return workers(tf, "other", 2) },
+			next:    func(tf terraform) config { return workers(tf, "other", 2) },
 		},
 		"it has fewer members": {
-			becomes: func(tf terraform) config { return workers(tf, "g", 1) }, next: func(tf terraform) config { return workers(tf, "other", 1) },
+			becomes: func(tf terraform) config { return workers(tf, "g", 1) },
+			next:    func(tf terraform) config { return workers(tf, "other", 1) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,11 +402,16 @@ func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 			providertest.Set(stub, domain.GroupDocument{
 				Header: domain.Header{Revision: 1}, MinRun: 1, Counts: map[string]int{"worker": two},
 				Spec: domain.Group{
-					Cluster: "lab", Name: "g", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
-					Roles: map[string]domain.Role{"worker": {Replicas: &two, GPUs: &domain.GPURequest{Pool: "p"}, Template: domain.Template{Command: []string{"/bin/true"}}}},
+					Cluster: "lab", Name: "g", Framework: "none", RestartScope: domain.ScopeMember,
+					WaitFor: domain.WaitRunning,
+					Roles: map[string]domain.Role{"worker": {
+						Replicas: &two, GPUs: &domain.GPURequest{Pool: "p"},
+						Template: domain.Template{Command: []string{"/bin/true"}},
+					}},
 				},
 				Assignments: map[string]domain.Assignment{
-					"g-worker-0": {Host: "a", Port: 9000, GPUs: domain.NewDeviceSet(uuid("a", 4))}, "g-worker-1": {Host: "a", Port: 9001, GPUs: domain.NewDeviceSet(uuid("a", 5))},
+					"g-worker-0": {Host: "a", Port: 9000, GPUs: domain.NewDeviceSet(uuid("a", 4))},
+					"g-worker-1": {Host: "a", Port: 9001, GPUs: domain.NewDeviceSet(uuid("a", 5))},
 				},
 			})
 			for _, n := range []int{4, 5} {

@@ -21,7 +21,10 @@ func TestReadOfGPUPool(t *testing.T) {
 	}{
 		"gone":              {func(e *providertest.Stub) { providertest.Drop[domain.GPUPoolDocument](e) }, true},
 		"gone with cluster": {func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, true},
-		"can't be read":     {func(e *providertest.Stub) { e.Fails = providertest.Failures{"List gpu-pool": errors.New("disk full")} }, false},
+		"can't be read": {
+			func(e *providertest.Stub) { e.Fails = providertest.Failures{"List gpu-pool": errors.New("disk full")} },
+			false,
+		},
 	} {
 		stub := gpuStub()
 		tf := newTerraform(t, stub)
@@ -43,7 +46,8 @@ func TestCreateOfGPUPoolWithoutAHost(t *testing.T) {
 		config := tf.gpuPool("p", selected(t, gpupool.SelectorModel{}))
 		planned, _ := tf.plan(theGPUPool, config, nil)
 		state, diagnostics := tf.apply(theGPUPool, config, nil, planned)
-		if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, "host b: no agent") {
+		if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+			!strings.Contains(diagnostics[0].Detail, "host b: no agent") {
 			t.Errorf("diagnostics: %v", details(diagnostics))
 		}
 		if want := tftypes.NewValue(tftypes.Number, 8); state == nil || !state["slots"].Equal(want) {
@@ -58,12 +62,14 @@ func TestCreateOfGPUPoolThatExists(t *testing.T) {
 	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}}))
 	tf.applyPool(config)
 	state, diagnostics := tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
-	if state == nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || diagnostics[0].Summary != "GPU pool adopted" {
+	if state == nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+		diagnostics[0].Summary != "GPU pool adopted" {
 		t.Errorf("adopted: got %v (%v)", state, details(diagnostics))
 	}
 	config = tf.gpuPool("p", named(t, map[string][]int{"a": {4}}))
 	state, diagnostics = tf.apply(theGPUPool, config, nil, tf.planPool(config, nil))
-	if state != nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `already has a GPU pool "p" with another specification`) {
+	if state != nil || len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, `already has a GPU pool "p" with another specification`) {
 		t.Errorf("another: got %v (%v)", state, details(diagnostics))
 	}
 }
@@ -72,14 +78,18 @@ func TestDeleteOfGPUPoolInUse(t *testing.T) {
 	stub := gpuStub()
 	tf := newTerraform(t, stub)
 	state := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
-	providertest.Set(stub, domain.GroupDocument{Spec: domain.Group{Name: "job", Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}}})
+	providertest.Set(stub, domain.GroupDocument{
+		Spec: domain.Group{Name: "job", Roles: map[string]domain.Role{"worker": {GPUs: &domain.GPURequest{Pool: "p"}}}},
+	})
 	left, diagnostics := tf.apply(theGPUPool, nil, state, nil)
-	if left == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "GPU pool in use" || !strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by`) {
+	if left == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "GPU pool in use" ||
+		!strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by`) {
 		t.Errorf("got %v (%v)", left, details(diagnostics))
 	}
 	providertest.Drop[domain.GroupDocument](stub)
 	left, diagnostics = tf.apply(theGPUPool, nil, state, nil)
-	if stored := providertest.Documents[domain.GPUPoolDocument](stub); left != nil || len(diagnostics) > 0 || len(stored) > 0 {
+	if stored := providertest.Documents[domain.GPUPoolDocument](stub); left != nil || len(diagnostics) > 0 ||
+		len(stored) > 0 {
 		t.Errorf("got %v (%v), with the pools %v", left, details(diagnostics), stored)
 	}
 }

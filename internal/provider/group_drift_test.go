@@ -23,7 +23,9 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 	declared := func() (group, role domain.Template) {
 		group = domain.Template{
 			Image: "trainer:1", Command: []string{"/bin/true"}, Env: map[string]string{"SHARED": "1", "BOTH": "1"},
-			Container: &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "1"}}, ShmSizeMiB: 64},
+			Container: &domain.Container{
+				Secrets: map[string]domain.SecretFile{"token": {Version: "1"}}, ShmSizeMiB: 64,
+			},
 		}
 		return group, domain.Template{Env: map[string]string{"OWN": "1", "BOTH": "2"}}
 	}
@@ -32,7 +34,10 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 		show func(m at) any
 		want any
 	}{
-		"image of the group": {func(s *domain.MemberSpec) { s.Image = "other:2" }, func(m at) any { return resourcekit.Value(m.group.Image) }, "other:2"},
+		"image of the group": {
+			func(s *domain.MemberSpec) { s.Image = "other:2" },
+			func(m at) any { return resourcekit.Value(m.group.Image) }, "other:2",
+		},
 		"variable of the group": {func(s *domain.MemberSpec) { s.Env["SHARED"] = "9" },
 			func(m at) any { return m.group.Env }, map[string]string{"SHARED": "9", "BOTH": "1"}},
 		"variable of the role": {func(s *domain.MemberSpec) { s.Env["OWN"] = "9" },
@@ -41,19 +46,26 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 			func(m at) any { return m.role.Env }, map[string]string{"OWN": "1", "BOTH": "9"}},
 		"variable that nobody declares": {func(s *domain.MemberSpec) { s.Env["NEW"] = "9" },
 			func(m at) any { return m.role.Env }, map[string]string{"OWN": "1", "BOTH": "2", "NEW": "9"}},
-		"variable taken away": {func(s *domain.MemberSpec) { delete(s.Env, "OWN") }, func(m at) any { return m.role.Env }, map[string]string{"BOTH": "2"}},
+		"variable taken away": {
+			func(s *domain.MemberSpec) { delete(s.Env, "OWN") }, func(m at) any { return m.role.Env },
+			map[string]string{"BOTH": "2"},
+		},
 		"version of a secret": {func(s *domain.MemberSpec) {
 			s.Container.Secrets = map[string]domain.SecretFile{"token": {Version: "2"}}
 		},
 			func(m at) any { return m.group.Container.Secrets["token"].Version }, "2"},
-		"shared memory": {func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 1 }, func(m at) any { return resourcekit.Value(m.group.Container.ShmSizeMiB) }, int64(1)},
+		"shared memory": {
+			func(s *domain.MemberSpec) { s.Container.ShmSizeMiB = 1 },
+			func(m at) any { return resourcekit.Value(m.group.Container.ShmSizeMiB) }, int64(1),
+		},
 	} {
 		found := providertest.ObservedGroup(t, false)
 		document := found.Document
 		role := document.Spec.Roles["worker"]
 		document.Spec.Template, role.Template = declared()
 		document.Spec.Roles = map[string]domain.Role{"worker": role}
-		found.Decision = reconcile.Current(engine.Traits{}, map[string]domain.Host{"local": {Address: "10.0.0.1"}}, document)
+		found.Decision = reconcile.Current(engine.Traits{}, map[string]domain.Host{"local": {Address: "10.0.0.1"}},
+			document)
 		live, err := found.Layout.Spec(1)
 		if err != nil {
 			t.Fatal(err)
@@ -67,10 +79,12 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 		before := group.FlattenGroup(found, empty)
 		found.Observed[1].Live = &live
 		after := group.FlattenGroup(found, before)
-		if got := test.show(at{after.TemplateModel, after.Roles["worker"].TemplateModel}); !reflect.DeepEqual(got, test.want) {
+		if got := test.show(at{after.TemplateModel, after.Roles["worker"].TemplateModel}); !reflect.DeepEqual(got,
+			test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
-		if changed := !reflect.DeepEqual(before.TemplateModel, after.TemplateModel) != !reflect.DeepEqual(before.Roles, after.Roles); !changed {
+		if changed := !reflect.DeepEqual(before.TemplateModel,
+			after.TemplateModel) != !reflect.DeepEqual(before.Roles, after.Roles); !changed {
 			t.Errorf("%s: it has to show at the group or at the role", name)
 		}
 	}
@@ -94,7 +108,8 @@ func TestSecretValuesAreInNoPlan(t *testing.T) {
 			t.Fatal("the secrets are no map")
 		}
 		secret := tftypes.NewValue(secrets.ElementType, map[string]tftypes.Value{
-			"value": tftypes.NewValue(tftypes.String, v), "version": providertest.Text("1"), "target": tftypes.NewValue(tftypes.String, nil), "mode": providertest.Text("0440"),
+			"value": tftypes.NewValue(tftypes.String, v), "version": providertest.Text("1"),
+			"target": tftypes.NewValue(tftypes.String, nil), "mode": providertest.Text("0440"),
 		})
 		attributes["secrets"] = tftypes.NewValue(secrets, map[string]tftypes.Value{"token": secret})
 		return tftypes.NewValue(typ, attributes)
@@ -107,7 +122,8 @@ func TestSecretValuesAreInNoPlan(t *testing.T) {
 			t.Errorf("%s: planned %s, want %s", name, planned["container"], want)
 		}
 		if !planned["members"].IsFullyKnown() {
-			t.Errorf("%s: the value of a secret decides nothing about members, and these are planned: %s", name, planned["members"])
+			t.Errorf("%s: the value of a secret decides nothing about members, and these are planned: %s", name,
+				planned["members"])
 		}
 	}
 	config["container"] = container("")

@@ -18,14 +18,17 @@ import (
 func (tf terraform) gpuGroup(name string, workers int64) map[string]tftypes.Value {
 	tf.t.Helper()
 	return tf.groupOf(name, group.RoleModel{
-		Replicas: &workers, Port: new(int64(9000)), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}, GPUs: &group.RoleGPUsModel{Pool: "p"},
+		Replicas: &workers, Port: new(int64(9000)), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}},
+		GPUs: &group.RoleGPUsModel{Pool: "p"},
 	})
 }
 
 // A plan shows the GPUs of members if there is nothing left to choose.
 func TestPlanOfGroupWithGPUs(t *testing.T) {
 	place := func(host string, n int) string { return host + " " + uuid(host, n) }
-	slots := map[string]tftypes.Value{"sharing": providertest.Text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199)}
+	slots := map[string]tftypes.Value{
+		"sharing": providertest.Text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199),
+	}
 	with := func(devices, more map[string]tftypes.Value) map[string]tftypes.Value {
 		all := maps.Clone(devices)
 		maps.Copy(all, more)
@@ -37,13 +40,19 @@ func TestPlanOfGroupWithGPUs(t *testing.T) {
 		want    []string // the places of the workers; none if unknown
 		refused string
 	}{
-		"all devices of a pool":          {named(t, map[string][]int{"a": {5, 4}}), 2, []string{place("a", 5), place("a", 4)}, ""},
-		"some devices of a pool":         {named(t, map[string][]int{"a": {5, 4}}), 1, nil, ""},
-		"all devices, of several hosts":  {named(t, map[string][]int{"a": {5}, "b": {0}}), 2, nil, ""},
-		"slots of the only device":       {with(named(t, map[string][]int{"b": {0}}), slots), 2, []string{place("b", 0), place("b", 0)}, ""},
+		"all devices of a pool": {
+			named(t, map[string][]int{"a": {5, 4}}), 2, []string{place("a", 5), place("a", 4)}, "",
+		},
+		"some devices of a pool":        {named(t, map[string][]int{"a": {5, 4}}), 1, nil, ""},
+		"all devices, of several hosts": {named(t, map[string][]int{"a": {5}, "b": {0}}), 2, nil, ""},
+		"slots of the only device": {
+			with(named(t, map[string][]int{"b": {0}}), slots), 2, []string{place("b", 0), place("b", 0)}, "",
+		},
 		"slots of several devices":       {with(named(t, map[string][]int{"a": {5, 4}}), slots), 2, nil, ""},
 		"more than the pool has devices": {named(t, map[string][]int{"a": {5, 4}}), 3, nil, `only 2 of them fit`},
-		"more than the device has slots": {with(named(t, map[string][]int{"b": {0}}), slots), 38, nil, `only 37 of them fit`},
+		"more than the device has slots": {
+			with(named(t, map[string][]int{"b": {0}}), slots), 38, nil, `only 37 of them fit`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tf := newTerraform(t, gpuStub())
@@ -66,7 +75,8 @@ func TestPlanOfGroupWithGPUs(t *testing.T) {
 			for i, place := range test.want {
 				want[domain.MemberName("job", "worker", i)] = types.StringValue(place)
 			}
-			if want := providertest.Raw(t, types.MapValueMust(types.StringType, want)); !planned["placements"].Equal(want) {
+			if want := providertest.Raw(t,
+				types.MapValueMust(types.StringType, want)); !planned["placements"].Equal(want) {
 				t.Errorf("got %s, want %s", planned["placements"], want)
 			}
 		})
@@ -88,7 +98,8 @@ func TestPlanOfGroupWithOpenGPUPool(t *testing.T) {
 	}
 	_, diagnostics = tf.plan(theGPUPool, nil, state)
 	fatalOn(t, nil, diagnostics)
-	if _, diagnostics = tf.plan("trainyard_group", tf.gpuGroup("job", 1), nil); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `"p"`) {
+	if _, diagnostics = tf.plan("trainyard_group", tf.gpuGroup("job", 1), nil); len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, `"p"`) {
 		t.Errorf("a pool that goes: got %q", details(diagnostics))
 	}
 }
@@ -96,7 +107,8 @@ func TestPlanOfGroupWithOpenGPUPool(t *testing.T) {
 // Members with GPUs have to be where the plan shows them.
 func TestPlannedDevices(t *testing.T) {
 	placements := types.MapValueMust(types.StringType, map[string]attr.Value{
-		"job-ps-0": types.StringValue("a"), "job-worker-0": types.StringValue("a GPU-1,GPU-2"), "job-worker-1": types.StringUnknown(),
+		"job-ps-0": types.StringValue("a"), "job-worker-0": types.StringValue("a GPU-1,GPU-2"),
+		"job-worker-1": types.StringUnknown(),
 	})
 	got := group.PlannedDevices(placements)
 	if want := map[string]domain.Assignment{"job-worker-0": {Host: "a", GPUs: "GPU-1,GPU-2"}}; !maps.Equal(got, want) {

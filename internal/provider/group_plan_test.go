@@ -27,21 +27,35 @@ func TestPlanOfNewGroup(t *testing.T) {
 		role                               role
 		members, placements, spec, refused bool
 	}{
-		"one host and a port: all is known":          {hosts: []string{"local"}, role: role{replicas: 2, port: 9000}, members: true, placements: true, spec: true},
-		"free ports are chosen during the apply":     {hosts: []string{"local"}, role: role{replicas: 2}, placements: true},
-		"hosts are chosen during the apply":          {hosts: []string{"a", "b"}, role: role{replicas: 2, port: 9000}},
-		"without a cluster nothing is known":         {role: role{replicas: 2, port: 9000}},
-		"more than a host has is refused":            {hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 5}, refused: true},
-		"more than all hosts have is refused":        {hosts: []string{"a", "b"}, role: role{replicas: 9, port: 9000, cpus: 1}, refused: true},
-		"a port of somebody else's is refused":       {hosts: []string{"local"}, role: role{replicas: 2, port: 7999}, refused: true},
-		"capacity of another group counts as in use": {hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 3.5}, refused: true},
+		"one host and a port: all is known": {
+			hosts: []string{"local"}, role: role{replicas: 2, port: 9000}, members: true, placements: true, spec: true,
+		},
+		"free ports are chosen during the apply": {
+			hosts: []string{"local"}, role: role{replicas: 2}, placements: true,
+		},
+		"hosts are chosen during the apply":  {hosts: []string{"a", "b"}, role: role{replicas: 2, port: 9000}},
+		"without a cluster nothing is known": {role: role{replicas: 2, port: 9000}},
+		"more than a host has is refused": {
+			hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 5}, refused: true,
+		},
+		"more than all hosts have is refused": {
+			hosts: []string{"a", "b"}, role: role{replicas: 9, port: 9000, cpus: 1}, refused: true,
+		},
+		"a port of somebody else's is refused": {
+			hosts: []string{"local"}, role: role{replicas: 2, port: 7999}, refused: true,
+		},
+		"capacity of another group counts as in use": {
+			hosts: []string{"local"}, role: role{replicas: 1, port: 9000, cpus: 3.5}, refused: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := providertest.ObservedGroup(t, false).Document
 			worker := other.Spec.Roles["worker"]
 			worker.Resources.CPUs = 0.5
 			other.Spec.Roles["worker"] = worker
-			other.Assignments = map[string]domain.Assignment{"g-worker-0": {Host: "local", Port: 7000}, "g-worker-1": {Host: "local", Port: 7001}}
+			other.Assignments = map[string]domain.Assignment{
+				"g-worker-0": {Host: "local", Port: 7000}, "g-worker-1": {Host: "local", Port: 7001},
+			}
 			stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {7000, 7001, 8000}}}, other)
 			if test.hosts != nil {
 				providertest.Set(stub, providertest.LabOf(test.hosts...))
@@ -55,13 +69,16 @@ func TestPlanOfNewGroup(t *testing.T) {
 				return
 			}
 			fatalOn(t, nil, diagnostics)
-			for attribute, known := range map[string]bool{"members": test.members, "placements": test.placements, "cluster_spec": test.spec} {
+			for attribute, known := range map[string]bool{
+				"members": test.members, "placements": test.placements, "cluster_spec": test.spec,
+			} {
 				if planned[attribute].IsKnown() != known {
 					t.Errorf("%s: got %s, want it to be known: %t", attribute, planned[attribute], known)
 				}
 			}
 			if test.members {
-				if got := providertest.TextsOf(t, planned["members"]); got["new-worker-1"] != "127.0.0.1:9001" || len(got) != 2 {
+				if got := providertest.TextsOf(t, planned["members"]); got["new-worker-1"] != "127.0.0.1:9001" ||
+					len(got) != 2 {
 					t.Errorf("members: got %v", got)
 				}
 			}
@@ -73,10 +90,12 @@ func TestPlanOfNewGroup(t *testing.T) {
 func TestPlanLooksAtWhatIsPlanned(t *testing.T) {
 	stub := &providertest.Stub{}
 	tf := newTerraform(t, stub)
-	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
+	planned, diagnostics := tf.plan("trainyard_cluster",
+		tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")}), nil)
 	fatalOn(t, nil, diagnostics)
 	if !planned["hosts"].IsFullyKnown() || planned["id"].IsKnown() {
-		t.Errorf("got hosts %s and id %s, want the hosts known, and the id only after the apply", planned["hosts"], planned["id"])
+		t.Errorf("got hosts %s and id %s, want the hosts known, and the id only after the apply", planned["hosts"],
+			planned["id"])
 	}
 	first, diagnostics := tf.plan("trainyard_group", tf.group("first", role{replicas: 2, port: 9000, cpus: 1.5}), nil)
 	fatalOn(t, nil, diagnostics)
@@ -121,7 +140,8 @@ func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
 // A group that is replaced by one of another name leaves its ports to it.
 func TestPlanOfReplacementReusesPorts(t *testing.T) {
 	old := providertest.ObservedGroup(t, false)
-	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}}, providertest.LabOf("local"))
+	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}},
+		providertest.LabOf("local"))
 	providertest.Set(stub, old.Document)
 	tf := newTerraform(t, stub)
 	config := tf.group("other", role{replicas: 2, port: 9000})
@@ -140,7 +160,8 @@ func TestPlanOfReplacementReusesPorts(t *testing.T) {
 }
 
 func TestPlanOfDestroyFreesPorts(t *testing.T) {
-	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}}, providertest.LabOf("local"))
+	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}},
+		providertest.LabOf("local"))
 	providertest.Set(stub, providertest.ObservedGroup(t, false).Document)
 	tf := newTerraform(t, stub)
 	prior := tf.group("g", role{replicas: 2, port: 9000})
@@ -152,7 +173,8 @@ func TestPlanOfDestroyFreesPorts(t *testing.T) {
 
 // A tainted group is replaced by itself, even if its members share no ports.
 func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
-	tf := newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")), providertest.ObservedGroup(t, false).Document))
+	tf := newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")),
+		providertest.ObservedGroup(t, false).Document))
 	config := tf.group("g", role{replicas: 2, port: 9000})
 	_, diagnostics := tf.plan("trainyard_group", nil, config)
 	fatalOn(t, nil, diagnostics)
@@ -178,14 +200,19 @@ func storedWorkers(t *testing.T, n int) *providertest.Stub {
 	port := 10000
 	spec := providertest.ObservedGroup(t, false).Document.Spec
 	spec.Template = domain.Template{}
-	spec.Roles = map[string]domain.Role{"worker": {Replicas: &n, Port: &port, Template: domain.Template{Command: []string{"/bin/true"}}}}
+	spec.Roles = map[string]domain.Role{
+		"worker": {Replicas: &n, Port: &port, Template: domain.Template{Command: []string{"/bin/true"}}},
+	}
 	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: stub.Hosts()}}, spec)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
 	decision.Document.Revision = 1
 	for i, m := range decision.Members {
-		stub.Observed = append(stub.Observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
+		stub.Observed = append(stub.Observed, domain.Observed{
+			Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address,
+			Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning,
+		})
 	}
 	return providertest.Set(stub, decision.Document)
 }
@@ -208,7 +235,8 @@ func TestPlanWithoutChange(t *testing.T) {
 		}
 		calls = append(calls, stub.Calls)
 		for _, call := range stub.Calls {
-			if read := strings.HasPrefix(call, "Get ") || strings.HasPrefix(call, "List "); read && occurrences(stub.Calls, call) > 1 {
+			if read := strings.HasPrefix(call, "Get ") ||
+				strings.HasPrefix(call, "List "); read && occurrences(stub.Calls, call) > 1 {
 				t.Errorf("%d members: a document is read more than once, by the calls %v", n, stub.Calls)
 			}
 		}
@@ -256,7 +284,8 @@ func TestReadTellsNotFoundFromFailure(t *testing.T) {
 	s := tf.schemas["trainyard_group"]
 	state := encode(t, s, tftypes.NewValue(s.ValueType(), tf.group("g", role{replicas: 1, port: 10000})))
 	read := func() (*tfprotov6.ReadResourceResponse, bool) {
-		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: state})
+		resp, err := tf.server.ReadResource(t.Context(),
+			&tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: state})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +296,8 @@ func TestReadTellsNotFoundFromFailure(t *testing.T) {
 		return resp, v.IsNull()
 	}
 	stub.Fails = providertest.Failures{"Get cluster": errors.New("the disk does not answer")}
-	if resp, gone := read(); gone || len(resp.Diagnostics) != 1 || !strings.Contains(resp.Diagnostics[0].Detail, "does not answer") {
+	if resp, gone := read(); gone || len(resp.Diagnostics) != 1 ||
+		!strings.Contains(resp.Diagnostics[0].Detail, "does not answer") {
 		t.Errorf("a failed read: gone %t, %v", gone, resp.Diagnostics)
 	}
 	providertest.Drop[domain.GroupDocument](stub)
@@ -283,7 +313,8 @@ func TestPreflightProblemsFailThePlan(t *testing.T) {
 	stub.Problems.Warn(nil, "No limits", "memory is not limited here")
 	tf := newTerraform(t, stub)
 	_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 10000}), nil)
-	if len(diagnostics) != 2 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError || diagnostics[0].Attribute == nil || diagnostics[1].Severity != tfprotov6.DiagnosticSeverityWarning {
+	if len(diagnostics) != 2 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
+		diagnostics[0].Attribute == nil || diagnostics[1].Severity != tfprotov6.DiagnosticSeverityWarning {
 		t.Errorf("got %v, want an error at an attribute and a warning", diagnostics)
 	}
 }
@@ -312,7 +343,8 @@ func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
 func TestPlanDefersUnknownConfiguration(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.group("g", role{replicas: 1, port: 9000})
-	config["env"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
+	config["env"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String},
+		map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
 	planned, diagnostics := tf.plan("trainyard_group", config, nil)
 	fatalOn(t, nil, diagnostics)
 	if planned["members"].IsKnown() {
@@ -337,14 +369,22 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 		first, second role
 		says          string
 	}{
-		"there is room":            {first: role{replicas: 1, port: 9000, cpus: 1}, second: role{replicas: 1, port: 9100, cpus: 1}},
-		"more than a host has":     {first: role{replicas: 1, port: 9000, cpus: 5}, says: "requests 5 CPUs"},
-		"a port that is taken":     {first: role{replicas: 2, port: 7999}, says: "8000"},
-		"nothing left for another": {first: role{replicas: 1, port: 9000, cpus: 3}, second: role{replicas: 1, port: 9100, cpus: 2}, says: "1 of 4 CPUs free"},
-		"the port of another":      {first: role{replicas: 1, port: 9000}, second: role{replicas: 1, port: 9000}, says: `group "first"`},
+		"there is room": {
+			first: role{replicas: 1, port: 9000, cpus: 1}, second: role{replicas: 1, port: 9100, cpus: 1},
+		},
+		"more than a host has": {first: role{replicas: 1, port: 9000, cpus: 5}, says: "requests 5 CPUs"},
+		"a port that is taken": {first: role{replicas: 2, port: 7999}, says: "8000"},
+		"nothing left for another": {
+			first: role{replicas: 1, port: 9000, cpus: 3}, second: role{replicas: 1, port: 9100, cpus: 2},
+			says: "1 of 4 CPUs free",
+		},
+		"the port of another": {
+			first: role{replicas: 1, port: 9000}, second: role{replicas: 1, port: 9000}, says: `group "first"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tf := newTerraform(t, providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {8000}}}, providertest.LabOf("local")))
+			tf := newTerraform(t, providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {8000}}},
+				providertest.LabOf("local")))
 			var messages []string
 			for i, r := range []role{test.first, test.second} {
 				if r.replicas == 0 {
@@ -358,7 +398,8 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 					t.Errorf("got members %s", planned["members"])
 				}
 			}
-			if got := strings.Join(messages, "\n"); (test.says == "") != (got == "") || !strings.Contains(got, test.says) {
+			if got := strings.Join(messages, "\n"); (test.says == "") != (got == "") ||
+				!strings.Contains(got, test.says) {
 				t.Errorf("got %q, want %q", got, test.says)
 			}
 		})
@@ -377,8 +418,13 @@ func TestPlanOfSpreadBy(t *testing.T) {
 		refused string
 	}{
 		"a label of some hosts": {label: "rack"},
-		"a label of none":       {label: "zone", refused: `roles["worker"].placement.spread_by: no host of cluster "lab" has a label "zone" to spread members by; the labels of its hosts are: disk, rack`},
-		"a label that goes":     {label: "rack", cluster: func(map[string]tftypes.Value) {}, refused: "the labels of its hosts are: none"},
+		"a label of none": {
+			label:   "zone",
+			refused: `roles["worker"].placement.spread_by: no host of cluster "lab" has a label "zone" to spread members by; the labels of its hosts are: disk, rack`,
+		},
+		"a label that goes": {
+			label: "rack", cluster: func(map[string]tftypes.Value) {}, refused: "the labels of its hosts are: none",
+		},
 		"hosts that are open": {label: "zone", cluster: func(config map[string]tftypes.Value) {
 			config["hosts"] = tftypes.NewValue(config["hosts"].Type(), tftypes.UnknownValue)
 		}},
@@ -395,7 +441,8 @@ func TestPlanOfSpreadBy(t *testing.T) {
 			config := tf.group("g", role{replicas: 2})
 			config["roles"] = tf.spread(test.label)
 			if test.open {
-				config["roles"] = without(t, config["roles"], `ElementKeyString("worker").AttributeName("placement").AttributeName("spread_by")`)
+				config["roles"] = without(t, config["roles"],
+					`ElementKeyString("worker").AttributeName("placement").AttributeName("spread_by")`)
 			}
 			_, diagnostics := tf.plan("trainyard_group", config, nil)
 			if test.refused == "" {
@@ -411,7 +458,10 @@ func TestPlanOfSpreadBy(t *testing.T) {
 func TestPlanDefersUnknownPlaces(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.group("g", role{replicas: 2, port: 9000, cpus: 5})
-	for _, at := range []string{"", `.AttributeName("replicas")`, `.AttributeName("port")`, `.AttributeName("resources")`, `.AttributeName("resources").AttributeName("cpus")`} {
+	for _, at := range []string{
+		"", `.AttributeName("replicas")`, `.AttributeName("port")`, `.AttributeName("resources")`,
+		`.AttributeName("resources").AttributeName("cpus")`,
+	} {
 		open := maps.Clone(config)
 		at = `ElementKeyString("worker")` + at
 		open["roles"] = without(t, config["roles"], at)
@@ -430,9 +480,14 @@ func TestValidateGroup(t *testing.T) {
 		change func(map[string]tftypes.Value)
 		want   []string
 	}{
-		"valid":                {func(map[string]tftypes.Value) {}, nil},
-		"a bad name":           {func(c map[string]tftypes.Value) { c["name"] = providertest.Text("G_1") }, []string{"Invalid group name"}},
-		"an unknown framework": {func(c map[string]tftypes.Value) { c["framework"] = providertest.Text("caffe") }, []string{"Unknown framework"}},
+		"valid": {func(map[string]tftypes.Value) {}, nil},
+		"a bad name": {
+			func(c map[string]tftypes.Value) { c["name"] = providertest.Text("G_1") }, []string{"Invalid group name"},
+		},
+		"an unknown framework": {
+			func(c map[string]tftypes.Value) { c["framework"] = providertest.Text("caffe") },
+			[]string{"Unknown framework"},
+		},
 		"an unknown cluster": {func(c map[string]tftypes.Value) {
 			c["cluster"] = unknown(c["cluster"])
 			c["name"] = providertest.Text("G_1")
@@ -441,10 +496,18 @@ func TestValidateGroup(t *testing.T) {
 			c["name"] = unknown(c["name"])
 			c["framework"] = providertest.Text("caffe")
 		}, []string{"Unknown framework"}},
-		"a label without a name":   {func(c map[string]tftypes.Value) { c["roles"] = tf.spread("") }, []string{"Invalid Attribute Value Length"}},
-		"a label that is none":     {func(c map[string]tftypes.Value) { c["roles"] = tf.spread("rack=a") }, []string{"Invalid label"}},
-		"a label":                  {func(c map[string]tftypes.Value) { c["roles"] = tf.spread("example.com/rack") }, nil},
-		"a duration that is none":  {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "soon") }, []string{"Invalid duration"}},
+		"a label without a name": {
+			func(c map[string]tftypes.Value) { c["roles"] = tf.spread("") }, []string{"Invalid Attribute Value Length"},
+		},
+		"a label that is none": {
+			func(c map[string]tftypes.Value) { c["roles"] = tf.spread("rack=a") }, []string{"Invalid label"},
+		},
+		"a label": {
+			func(c map[string]tftypes.Value) { c["roles"] = tf.spread("example.com/rack") }, nil,
+		},
+		"a duration that is none": {
+			func(c map[string]tftypes.Value) { c["completion"] = completion(t, "soon") }, []string{"Invalid duration"},
+		},
 		"a duration that is right": {func(c map[string]tftypes.Value) { c["completion"] = completion(t, "1h") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -470,7 +533,10 @@ func TestValidateGroup(t *testing.T) {
 
 // spread returns the roles of a group whose members are spread by a label.
 func (tf terraform) spread(label string) tftypes.Value {
-	return tf.groupOf("g", group.RoleModel{Placement: &group.PlacementModel{SpreadBy: &label}, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})["roles"]
+	return tf.groupOf("g", group.RoleModel{
+		Placement:     &group.PlacementModel{SpreadBy: &label},
+		TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}},
+	})["roles"]
 }
 
 func completion(t *testing.T, deadline string) tftypes.Value {
@@ -495,7 +561,9 @@ func TestPlanOfClusterKeepsMemory(t *testing.T) {
 		prior, diagnostics := tf.plan("trainyard_cluster", config, nil)
 		fatalOn(t, nil, diagnostics)
 		hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType()
-		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{Hosts: map[string]domain.Host{"local": providertest.Host("127.0.0.1", 4, stored, nil)}}, cluster.Model{}).Hosts)
+		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{
+			Hosts: map[string]domain.Host{"local": providertest.Host("127.0.0.1", 4, stored, nil)},
+		}, cluster.Model{}).Hosts)
 		if diags.HasError() {
 			t.Fatal(diags)
 		}

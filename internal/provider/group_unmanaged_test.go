@@ -18,13 +18,15 @@ import (
 func (tf terraform) unmanagedWorkers() map[string]tftypes.Value {
 	tf.t.Helper()
 	port := int64(10000)
-	return tf.groupOf("g", group.RoleModel{Port: &port, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
+	return tf.groupOf("g",
+		group.RoleModel{Port: &port, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
 }
 
 // refreshGroup refreshes a group, and planGroup plans it, with the provider's private state.
 func (tf terraform) refreshGroup(state map[string]tftypes.Value) (found map[string]tftypes.Value, private []byte) {
 	tf.t.Helper()
-	resp, err := tf.server.ReadResource(tf.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: tf.object("trainyard_group", state)})
+	resp, err := tf.server.ReadResource(tf.t.Context(),
+		&tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: tf.object("trainyard_group", state)})
 	fatalOn(tf.t, err, resp.Diagnostics)
 	return tf.attributes("trainyard_group", resp.NewState), resp.Private
 }
@@ -39,7 +41,8 @@ func (tf terraform) planGroup(config, prior map[string]tftypes.Value, private []
 	}
 	resp, err := tf.server.PlanResourceChange(tf.t.Context(), &tfprotov6.PlanResourceChangeRequest{
 		TypeName: "trainyard_group", PriorPrivate: private,
-		Config: tf.object("trainyard_group", config), PriorState: tf.object("trainyard_group", prior), ProposedNewState: tf.object("trainyard_group", proposed),
+		Config: tf.object("trainyard_group", config), PriorState: tf.object("trainyard_group", prior),
+		ProposedNewState: tf.object("trainyard_group", proposed),
 	})
 	fatalOn(tf.t, err, resp.Diagnostics)
 	return tf.attributes("trainyard_group", resp.PlannedState)
@@ -80,12 +83,18 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 		members int
 		open    bool
 	}{
-		"nothing":                            {members: 2},
-		"more of them since the refresh":     {then: func(t *testing.T, stub *providertest.Stub) { stub.Have(t, 4) }, members: 2},
-		"fewer of them since the refresh":    {then: func(t *testing.T, stub *providertest.Stub) { stub.Have(t, 1) }, members: 2},
-		"about to be more since the refresh": {then: func(t *testing.T, stub *providertest.Stub) { stub.ScalingTo(t, 4) }, members: 2},
-		"about to be more":                   {first: func(t *testing.T, stub *providertest.Stub) { stub.ScalingTo(t, 4) }, members: 4},
-		"about to be fewer":                  {first: func(t *testing.T, stub *providertest.Stub) { stub.ScalingTo(t, 1) }, members: 1},
+		"nothing": {members: 2},
+		"more of them since the refresh": {
+			then: func(t *testing.T, stub *providertest.Stub) { stub.Have(t, 4) }, members: 2,
+		},
+		"fewer of them since the refresh": {
+			then: func(t *testing.T, stub *providertest.Stub) { stub.Have(t, 1) }, members: 2,
+		},
+		"about to be more since the refresh": {
+			then: func(t *testing.T, stub *providertest.Stub) { stub.ScalingTo(t, 4) }, members: 2,
+		},
+		"about to be more":  {first: func(t *testing.T, stub *providertest.Stub) { stub.ScalingTo(t, 4) }, members: 4},
+		"about to be fewer": {first: func(t *testing.T, stub *providertest.Stub) { stub.ScalingTo(t, 1) }, members: 1},
 		"more of them than the document of a moment ago has": {
 			looking: func(t *testing.T, stub *providertest.Stub, look int) {
 				if look < 3 {
@@ -94,7 +103,8 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 			}, members: 4,
 		},
 		"a member that is missing": {
-			first: func(_ *testing.T, stub *providertest.Stub) { stub.Observed = stub.Observed[:1] }, members: 1, open: true,
+			first: func(_ *testing.T, stub *providertest.Stub) { stub.Observed = stub.Observed[:1] }, members: 1,
+			open: true,
 		},
 		"a member that is missing, and came back": {
 			first: func(_ *testing.T, stub *providertest.Stub) { stub.Observed = stub.Observed[:1] },
@@ -113,10 +123,17 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 			}, members: 2, open: true,
 		},
 		"a host that is gone": {
-			then: func(_ *testing.T, stub *providertest.Stub) { providertest.Set(stub, providertest.LabOf("other")) }, members: 2, open: true,
+			then: func(_ *testing.T, stub *providertest.Stub) {
+				providertest.Set(stub, providertest.LabOf("other"))
+			},
+			members: 2, open: true,
 		},
-		"another environment":      {change: func(r *group.RoleModel) { r.Env = map[string]string{"A": "1"} }, members: 2, open: true},
-		"a count that is declared": {change: func(r *group.RoleModel) { r.Replicas = new(int64(3)) }, members: 2, open: true},
+		"another environment": {
+			change: func(r *group.RoleModel) { r.Env = map[string]string{"A": "1"} }, members: 2, open: true,
+		},
+		"a count that is declared": {
+			change: func(r *group.RoleModel) { r.Replicas = new(int64(3)) }, members: 2, open: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
@@ -153,7 +170,8 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 						t.Errorf("%s differs: planned %s, is %s", attribute, planned[attribute], state[attribute])
 					}
 				}
-				if !providertest.Documents[domain.GroupDocument](stub)["g"].Scaling && stub.Hosts()["local"].Address == "127.0.0.1" {
+				if !providertest.Documents[domain.GroupDocument](stub)["g"].Scaling &&
+					stub.Hosts()["local"].Address == "127.0.0.1" {
 					stub.Have(t, 3)
 					tf = terraformOn(t, engine.Registry{"process": providertest.Driver(e)})
 				}

@@ -92,9 +92,15 @@ const theImage = "trainyard_image"
 // image returns the configuration of the image.
 func (l imageLab) image(set map[string]tftypes.Value) map[string]tftypes.Value {
 	l.t.Helper()
-	reference := map[string]tftypes.Value{"name": providertest.Text("lab"), "engine": providertest.Text("swarm"), "endpoint": tftypes.NewValue(tftypes.String, nil)}
-	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
-	config := l.config(theImage, map[string]tftypes.Value{"name": providertest.Text("trainer:1"), "cluster": tftypes.NewValue(typ, reference)})
+	reference := map[string]tftypes.Value{
+		"name": providertest.Text("lab"), "engine": providertest.Text("swarm"),
+		"endpoint": tftypes.NewValue(tftypes.String, nil),
+	}
+	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{
+		"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String,
+	}}
+	config := l.config(theImage,
+		map[string]tftypes.Value{"name": providertest.Text("trainer:1"), "cluster": tftypes.NewValue(typ, reference)})
 	maps.Copy(config, set)
 	return config
 }
@@ -217,7 +223,8 @@ func TestPlanOfNewImage(t *testing.T) {
 		if got.ID.ValueString() != "lab/trainer:1" || !got.ImageID.Equal(test.id) || !got.Hosts.IsUnknown() {
 			t.Errorf("%s: planned %s, %s on %s", kind, got.ID, got.ImageID, got.Hosts)
 		}
-		if hashed := strings.HasPrefix(got.SourceHash.ValueString(), "sha256:"); hashed != test.hashed || got.SourceHash.IsUnknown() {
+		if hashed := strings.HasPrefix(got.SourceHash.ValueString(), "sha256:"); hashed != test.hashed ||
+			got.SourceHash.IsUnknown() {
 			t.Errorf("%s: the hash of its source is planned as %s", kind, got.SourceHash)
 		}
 	}
@@ -250,19 +257,32 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 		set  map[string]tftypes.Value
 		says string
 	}{
-		"no archive":               {text("archive", "/nowhere/trainer.tar"), "no such file"},
-		"no docker-archive":        {text("archive", filepath.Join(folder, "Dockerfile")), "is not a docker-archive"},
-		"no folder":                {map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: "/nowhere"})}, "no such file"},
-		"no Dockerfile":            {map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder, Dockerfile: new("other")})}, "no such file"},
-		"an archive and a build":   {map[string]tftypes.Value{"archive": text("a", file)["a"], "build": l.buildValue(image.BuildModel{Context: folder})}, "cannot be specified when"},
+		"no archive":        {text("archive", "/nowhere/trainer.tar"), "no such file"},
+		"no docker-archive": {text("archive", filepath.Join(folder, "Dockerfile")), "is not a docker-archive"},
+		"no folder": {
+			map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: "/nowhere"})}, "no such file",
+		},
+		"no Dockerfile": {
+			map[string]tftypes.Value{
+				"build": l.buildValue(image.BuildModel{Context: folder, Dockerfile: new("other")}),
+			},
+			"no such file",
+		},
+		"an archive and a build": {map[string]tftypes.Value{
+			"archive": text("a", file)["a"], "build": l.buildValue(image.BuildModel{Context: folder}),
+		}, "cannot be specified when"},
 		"an archive with a digest": {with(text("archive", file), digest), "leave archive out to have it pulled"},
-		"a build with a digest":    {with(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder})}, digest), "leave build out to have it pulled"},
-		"a name that is none":      {with(text("archive", file), "Trainer:1"), `"Trainer:1" is not a valid image name`},
-		"an ID":                    {with(map[string]tftypes.Value{}, "sha256:"+strings.Repeat("a", 64)), "not a name"},
-		"no name":                  {with(map[string]tftypes.Value{}, ""), "is not a valid image name"},
+		"a build with a digest": {
+			with(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder})}, digest),
+			"leave build out to have it pulled",
+		},
+		"a name that is none": {with(text("archive", file), "Trainer:1"), `"Trainer:1" is not a valid image name`},
+		"an ID":               {with(map[string]tftypes.Value{}, "sha256:"+strings.Repeat("a", 64)), "not a name"},
+		"no name":             {with(map[string]tftypes.Value{}, ""), "is not a valid image name"},
 	} {
 		config := l.image(test.set)
-		resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, config)})
+		resp, err := l.server.ValidateResourceConfig(t.Context(),
+			&tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, config)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,12 +295,15 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 		}
 	}
 	// A pulled image may be named by digest.
-	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, l.image(text("name", digest)))})
+	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+		TypeName: theImage, Config: l.object(theImage, l.image(text("name", digest))),
+	})
 	fatalOn(t, err, resp.Diagnostics)
 
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("gpu1")))
 	_, diagnostics := tf.plan(theImage, l.archive(file), nil)
-	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `the engine "process" runs no images`) || diagnostics[0].Attribute == nil {
+	if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `the engine "process" runs no images`) ||
+		diagnostics[0].Attribute == nil {
 		t.Errorf("an engine without images: %v", details(diagnostics))
 	}
 }
@@ -304,18 +327,53 @@ func TestPlanOfImage(t *testing.T) {
 		id              types.String
 		hosts           types.Map
 	}{
-		"an archive, without change":  {config: l.archive(file), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(id), hosts: onBoth(id)},
-		"an archive that a host lost": {config: l.archive(file), found: map[string]string{"gpu1": id}, id: types.StringValue(id), hosts: unknownHosts},
-		"another image on a host":     {config: l.archive(file), found: map[string]string{"gpu1": id, "gpu2": "sha256:other"}, id: types.StringValue(id), hosts: unknownHosts},
-		"another archive":             {config: l.archive(file), changed: l.archive(other), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(otherID), hosts: unknownHosts},
-		"a build, without change":     {config: l.build(folder), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(builtID), hosts: onBoth(builtID)},
-		"a build that a host lost":    {config: l.build(folder), found: map[string]string{"gpu1": builtID}, id: types.StringValue(builtID), hosts: unknownHosts},
-		"a build that no host has":    {config: l.build(folder), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(), hosts: unknownHosts},
-		"a build with an argument":    {config: l.build(folder), changed: l.image(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder, Args: map[string]string{"A": "1"}})}), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringUnknown(), hosts: unknownHosts},
-		"a pull, without change":      {config: l.image(nil), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(builtID), hosts: onBoth(builtID)},
-		"a pull that no host has":     {config: l.image(nil), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(), hosts: unknownHosts},
-		"an archive from now on":      {config: l.image(nil), changed: l.archive(file), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringValue(id), hosts: unknownHosts},
-		"no archive any more":         {config: l.archive(file), changed: l.image(nil), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(id), hosts: onBoth(id)},
+		"an archive, without change": {
+			config: l.archive(file), found: map[string]string{"gpu1": id, "gpu2": id}, id: types.StringValue(id),
+			hosts: onBoth(id),
+		},
+		"an archive that a host lost": {
+			config: l.archive(file), found: map[string]string{"gpu1": id}, id: types.StringValue(id),
+			hosts: unknownHosts,
+		},
+		"another image on a host": {
+			config: l.archive(file), found: map[string]string{"gpu1": id, "gpu2": "sha256:other"},
+			id: types.StringValue(id), hosts: unknownHosts,
+		},
+		"another archive": {
+			config: l.archive(file), changed: l.archive(other), found: map[string]string{"gpu1": id, "gpu2": id},
+			id: types.StringValue(otherID), hosts: unknownHosts,
+		},
+		"a build, without change": {
+			config: l.build(folder), found: map[string]string{"gpu1": builtID, "gpu2": builtID},
+			id: types.StringValue(builtID), hosts: onBoth(builtID),
+		},
+		"a build that a host lost": {
+			config: l.build(folder), found: map[string]string{"gpu1": builtID}, id: types.StringValue(builtID),
+			hosts: unknownHosts,
+		},
+		"a build that no host has": {
+			config: l.build(folder), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(),
+			hosts: unknownHosts,
+		},
+		"a build with an argument": {config: l.build(folder), changed: l.image(map[string]tftypes.Value{
+			"build": l.buildValue(image.BuildModel{Context: folder, Args: map[string]string{"A": "1"}}),
+		}), found: map[string]string{"gpu1": builtID, "gpu2": builtID}, id: types.StringUnknown(), hosts: unknownHosts},
+		"a pull, without change": {
+			config: l.image(nil), found: map[string]string{"gpu1": builtID, "gpu2": builtID},
+			id: types.StringValue(builtID), hosts: onBoth(builtID),
+		},
+		"a pull that no host has": {
+			config: l.image(nil), found: map[string]string{"gpu1": "sha256:other"}, id: types.StringUnknown(),
+			hosts: unknownHosts,
+		},
+		"an archive from now on": {
+			config: l.image(nil), changed: l.archive(file), found: map[string]string{"gpu1": builtID, "gpu2": builtID},
+			id: types.StringValue(id), hosts: unknownHosts,
+		},
+		"no archive any more": {
+			config: l.archive(file), changed: l.image(nil), found: map[string]string{"gpu1": id, "gpu2": id},
+			id: types.StringValue(id), hosts: onBoth(id),
+		},
 	} {
 		state := l.applied(test.config, nil)
 		l.engine.found = map[string]engine.Image{}
@@ -335,7 +393,8 @@ func TestPlanOfImage(t *testing.T) {
 		if !got.ImageID.Equal(test.id) || !got.Hosts.Equal(test.hosts) {
 			t.Errorf("%s: planned %s on %s, want %s on %s", what, got.ImageID, got.Hosts, test.id, test.hosts)
 		}
-		if test.hosts.Equal(l.model(state).Hosts) && reflect.DeepEqual(test.config, test.changed) && !reflect.DeepEqual(l.model(state), got) {
+		if test.hosts.Equal(l.model(state).Hosts) && reflect.DeepEqual(test.config, test.changed) &&
+			!reflect.DeepEqual(l.model(state), got) {
 			t.Errorf("%s: the plan has a change, from %+v to %+v", what, l.model(state), got)
 		}
 	}
@@ -360,7 +419,10 @@ func TestPlanOfImageForNewHost(t *testing.T) {
 func TestImageOfSeveralPlatforms(t *testing.T) {
 	const digest = "reg.example.com/trainer@sha256:all"
 	l := newImageLab(t, "gpu1", "gpu2")
-	both := map[string]engine.Image{"gpu1": {ID: "sha256:amd", Content: "sha256:amd", Digests: []string{digest}}, "gpu2": {ID: "sha256:arm", Content: "sha256:arm", Digests: []string{digest}}}
+	both := map[string]engine.Image{
+		"gpu1": {ID: "sha256:amd", Content: "sha256:amd", Digests: []string{digest}},
+		"gpu2": {ID: "sha256:arm", Content: "sha256:arm", Digests: []string{digest}},
+	}
 	l.engine.found = both
 	state := l.refreshed(l.image(nil)) // as after an import
 	if got := l.model(state); got.ImageID.ValueString() != digest || !got.Hosts.Equal(onBoth(digest)) {

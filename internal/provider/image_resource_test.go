@@ -36,7 +36,8 @@ func TestReadOfImage(t *testing.T) {
 	}
 	l := newImageLab(t, "gpu1", "gpu2")
 	l.engine.found = map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}
-	if _, diagnostics := l.read(theImage, l.image(nil)); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "host gpu2 has sha256:other") {
+	if _, diagnostics := l.read(theImage, l.image(nil)); len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, "host gpu2 has sha256:other") {
 		t.Errorf("an import of hosts that differ: %v", details(diagnostics))
 	}
 }
@@ -57,7 +58,8 @@ func TestImageThatChangedSinceThePlan(t *testing.T) {
 		fatalOn(t, nil, diagnostics)
 		test.change()
 		state, diagnostics := l.apply(theImage, test.config, nil, planned)
-		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "has changed since it was planned") || state != nil || len(l.engine.provided) > 0 {
+		if len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "has changed since it was planned") ||
+			state != nil || len(l.engine.provided) > 0 {
 			t.Errorf("%s: got %v (%v), %d provided", what, state, details(diagnostics), len(l.engine.provided))
 		}
 	}
@@ -75,9 +77,15 @@ func TestImageThatFails(t *testing.T) {
 		found   map[string]engine.Image
 		want    map[string]string
 	}{
-		"nothing came":       {l.archive(file), failure, nil, nil},
-		"a host has it":      {l.archive(file), failure, map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}, map[string]string{"gpu1": id}},
-		"the name is taken":  {l.archive(file), &engine.ImageTakenError{Name: "trainer:1"}, map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}, nil},
+		"nothing came": {l.archive(file), failure, nil, nil},
+		"a host has it": {
+			l.archive(file), failure, map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")},
+			map[string]string{"gpu1": id},
+		},
+		"the name is taken": {
+			l.archive(file), &engine.ImageTakenError{Name: "trainer:1"},
+			map[string]engine.Image{"gpu1": known(id), "gpu2": known("sha256:other")}, nil,
+		},
 		"what others pulled": {l.image(nil), failure, map[string]engine.Image{"gpu1": known("sha256:other")}, nil},
 	} {
 		l.engine.provide = func(engine.ImageSpec) error { l.engine.found = test.found; return test.failure }
@@ -101,13 +109,15 @@ func TestImageThatFails(t *testing.T) {
 	planned, diagnostics := l.plan(theImage, l.archive(other), state)
 	fatalOn(t, nil, diagnostics)
 	state, diagnostics = l.apply(theImage, l.archive(other), state, planned)
-	if got := l.model(state); len(diagnostics) != 1 || got.ImageID.ValueString() != id || !got.Hosts.Equal(resourcekit.StringMap(map[string]string{"gpu1": otherID, "gpu2": id})) {
+	if got := l.model(state); len(diagnostics) != 1 || got.ImageID.ValueString() != id ||
+		!got.Hosts.Equal(resourcekit.StringMap(map[string]string{"gpu1": otherID, "gpu2": id})) {
 		t.Errorf("half an update: %s on %s (%v)", got.ImageID, got.Hosts, details(diagnostics))
 	}
 	l.engine.provide = nil
 	l.applied(l.archive(other), l.refreshed(state))
 	last := l.engine.provided[len(l.engine.provided)-1]
-	if want := map[string]string{"gpu1": otherID, "gpu2": id}; !reflect.DeepEqual(last.Replaces, want) || last.ID != otherID {
+	if want := map[string]string{"gpu1": otherID, "gpu2": id}; !reflect.DeepEqual(last.Replaces, want) ||
+		last.ID != otherID {
 		t.Errorf("the next apply replaces %v by %s", last.Replaces, last.ID)
 	}
 }
@@ -118,7 +128,8 @@ func TestImageThatIsLeft(t *testing.T) {
 	state := l.applied(l.archive(file), nil)
 	l.engine.left = map[string]string{"gpu1": "container 123 uses it"}
 	state, diagnostics := l.apply(theImage, nil, state, nil)
-	if state != nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(diagnostics[0].Detail, "Host gpu1 keeps \"trainer:1\": container 123 uses it.") {
+	if state != nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+		!strings.Contains(diagnostics[0].Detail, "Host gpu1 keeps \"trainer:1\": container 123 uses it.") {
 		t.Errorf("got %v (%v)", state, details(diagnostics))
 	}
 }

@@ -21,7 +21,8 @@ func TestImportByID(t *testing.T) {
 		{"trainyard_group", "ssh://gpu1/lab", "<cluster>/<group>"},
 		{"trainyard_cluster", "ssh://gpu1", "the ID of a cluster"},
 	} {
-		resp, err := tf.server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: test.resource, ID: test.id})
+		resp, err := tf.server.ImportResourceState(t.Context(),
+			&tfprotov6.ImportResourceStateRequest{TypeName: test.resource, ID: test.id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,8 @@ func TestImportByID(t *testing.T) {
 func TestImportByIdentity(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"cluster": tftypes.String, "name": tftypes.String}}
-	identity, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ, map[string]tftypes.Value{"cluster": providertest.Text("lab"), "name": providertest.Text("g")}))
+	identity, err := tfprotov6.NewDynamicValue(typ, tftypes.NewValue(typ,
+		map[string]tftypes.Value{"cluster": providertest.Text("lab"), "name": providertest.Text("g")}))
 	if err != nil {
 		t.Fatal(err)
 	}

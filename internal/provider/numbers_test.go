@@ -105,16 +105,19 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 	}
 	var settings provider.SchemaResponse
 	p.Schema(t.Context(), provider.SchemaRequest{}, &settings)
-	configured, err := NewServer("test", (&providertest.Stub{}).Registry()).ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
+	configured, err := NewServer("test", (&providertest.Stub{}).Registry()).ConfigureProvider(t.Context(),
+		&tfprotov6.ConfigureProviderRequest{Config: filledValue(t, settings.Schema.Type())})
 	check("provider", configured.Diagnostics, err)
 
 	resources, dataSources := schemasOf(t, p)
 	for name, of := range resources {
-		resp, err := tf.server.ReadResource(t.Context(), &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: filledValue(t, of)})
+		resp, err := tf.server.ReadResource(t.Context(),
+			&tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: filledValue(t, of)})
 		check(name, resp.Diagnostics, err)
 	}
 	for name, of := range dataSources {
-		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
+		resp, err := tf.server.ReadDataSource(t.Context(),
+			&tfprotov6.ReadDataSourceRequest{TypeName: name, Config: filledValue(t, of)})
 		check("data."+name, resp.Diagnostics, err)
 	}
 	ephemerals, ok := p.(provider.ProviderWithEphemeralResources)
@@ -127,7 +130,9 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 		e := instance()
 		e.Metadata(t.Context(), ephemeral.MetadataRequest{ProviderTypeName: "trainyard"}, &of)
 		e.Schema(t.Context(), ephemeral.SchemaRequest{}, &described)
-		resp, err := tf.server.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{TypeName: of.TypeName, Config: filledValue(t, described.Schema.Type())})
+		resp, err := tf.server.OpenEphemeralResource(t.Context(), &tfprotov6.OpenEphemeralResourceRequest{
+			TypeName: of.TypeName, Config: filledValue(t, described.Schema.Type()),
+		})
 		check("ephemeral."+of.TypeName, resp.Diagnostics, err)
 	}
 	functions, ok := p.(provider.ProviderWithFunctions)
@@ -144,7 +149,8 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 		for _, parameter := range described.Definition.Parameters {
 			arguments = append(arguments, filledValue(t, parameter.GetType()))
 		}
-		resp, err := tf.server.CallFunction(t.Context(), &tfprotov6.CallFunctionRequest{Name: of.Name, Arguments: arguments})
+		resp, err := tf.server.CallFunction(t.Context(),
+			&tfprotov6.CallFunctionRequest{Name: of.Name, Arguments: arguments})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,14 +167,18 @@ func TestNumbersOfExpressionsAreKept(t *testing.T) {
 	if !ok {
 		t.Fatal("hosts are no map")
 	}
-	hosts, diags := types.MapValueFrom(t.Context(), of.ElementType(), map[string]cluster.HostModel{"a": {Capacity: &cluster.CapacityModel{CPUs: providertest.Inexact(0.3)}}})
+	hosts, diags := types.MapValueFrom(t.Context(), of.ElementType(),
+		map[string]cluster.HostModel{"a": {Capacity: &cluster.CapacityModel{CPUs: providertest.Inexact(0.3)}}})
 	if diags.HasError() {
 		t.Fatal(diags)
 	}
-	config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "hosts": providertest.Raw(t, hosts)})
+	config := tf.config("trainyard_cluster",
+		map[string]tftypes.Value{"name": providertest.Text("lab"), "hosts": providertest.Raw(t, hosts)})
 	cpusOf := func(cluster map[string]tftypes.Value) *big.Float {
 		t.Helper()
-		at := tftypes.NewAttributePath().WithElementKeyString("a").WithAttributeName("capacity").WithAttributeName("cpus")
+		at := tftypes.NewAttributePath().WithElementKeyString("a").WithAttributeName("capacity").WithAttributeName(
+			"cpus",
+		)
 		found, _, err := tftypes.WalkAttributePath(cluster["hosts"], at)
 		value, ok := found.(tftypes.Value)
 		var cpus *big.Float
@@ -186,7 +196,9 @@ func TestNumbersOfExpressionsAreKept(t *testing.T) {
 	fatalOn(t, nil, diagnostics)
 	again, diagnostics := tf.plan("trainyard_cluster", config, read)
 	fatalOn(t, nil, diagnostics)
-	for of, cluster := range map[string]map[string]tftypes.Value{"plan": planned, "state": state, "refreshed state": read, "second plan": again} {
+	for of, cluster := range map[string]map[string]tftypes.Value{
+		"plan": planned, "state": state, "refreshed state": read, "second plan": again,
+	} {
 		if got := cpusOf(cluster); got.Cmp(want) != 0 {
 			t.Errorf("%s has %s CPUs, want %s", of, got.Text('g', 80), want.Text('g', 80))
 		}
@@ -197,18 +209,21 @@ func TestNumbersOfExpressionsAreKept(t *testing.T) {
 func TestFractionsOfWholeNumbers(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	config := tf.group("g", role{replicas: 7777})
-	roles, err := tftypes.Transform(config["roles"], func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-		if v.Equal(tftypes.NewValue(tftypes.Number, 7777)) {
-			return tftypes.NewValue(tftypes.Number, providertest.Third()), nil
-		}
-		return v, nil
-	})
+	roles, err := tftypes.Transform(config["roles"],
+		func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+			if v.Equal(tftypes.NewValue(tftypes.Number, 7777)) {
+				return tftypes.NewValue(tftypes.Number, providertest.Third()), nil
+			}
+			return v, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	config["roles"] = roles
 	messages := tf.validate("trainyard_group", tftypes.NewValue(tf.schemas["trainyard_group"].ValueType(), config))
-	if len(messages) == 0 || !strings.Contains(messages[0], `roles["worker"].replicas: only whole numbers are allowed here; use floor or ceil`) {
+	if len(messages) == 0 ||
+		!strings.Contains(messages[0],
+			`roles["worker"].replicas: only whole numbers are allowed here; use floor or ceil`) {
 		t.Errorf("got %q", messages)
 	}
 }

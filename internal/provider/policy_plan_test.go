@@ -52,7 +52,8 @@ func atLeast(n int64) func(*policy.Model) {
 // uncountedWorkers returns the configuration of the group "g", whose number of workers is left to a policy.
 func (tf terraform) uncountedWorkers() map[string]tftypes.Value {
 	tf.t.Helper()
-	return tf.groupOf("g", group.RoleModel{Port: new(int64(10000)), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
+	return tf.groupOf("g",
+		group.RoleModel{Port: new(int64(10000)), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
 }
 
 // scaledStub returns an engine with the group "g" of this many running workers without replicas.
@@ -87,7 +88,8 @@ func (tf terraform) applyPolicy(config map[string]tftypes.Value) map[string]tfty
 // refuses fails unless the only diagnostic is an error that contains this text.
 func refuses(t *testing.T, what string, diagnostics []*tfprotov6.Diagnostic, says string) {
 	t.Helper()
-	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError || !strings.Contains(details(diagnostics)[0], says) {
+	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError ||
+		!strings.Contains(details(diagnostics)[0], says) {
 		t.Errorf("%s: got %q, want an error that says %q", what, details(diagnostics), says)
 	}
 }
@@ -105,35 +107,70 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 		says   string
 		warns  string
 	}{
-		"a group that is stored":  {},
-		"a group that is planned": {stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
-		"a cluster that is, too":  {stub: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
-		"no group":                {stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }, says: `Unknown group: group: cluster "lab" has no group "g"; it has none. If the group is in the same configuration, refer to it`},
-		"another group":           {policy: func(m *policy.Model) { m.Group = types.StringValue("h") }, says: `cluster "lab" has no group "h"; it has "g"`},
-		"no cluster":              {stub: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, says: `cluster "lab" has no group "g"`},
+		"a group that is stored": {},
+		"a group that is planned": {
+			stub:   func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) },
+			before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) },
+		},
+		"a cluster that is, too": {
+			stub:   func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) },
+			before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) },
+		},
+		"no group": {
+			stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) },
+			says: `Unknown group: group: cluster "lab" has no group "g"; it has none. If the group is in the same configuration, refer to it`,
+		},
+		"another group": {
+			policy: func(m *policy.Model) { m.Group = types.StringValue("h") },
+			says:   `cluster "lab" has no group "h"; it has "g"`,
+		},
+		"no cluster": {
+			stub: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) },
+			says: `cluster "lab" has no group "g"`,
+		},
 		"a Swarm still to be made": {stub: func(e *providertest.Stub) {
 			e.Fails = providertest.Failures{"List policy": fmt.Errorf("hosts: %w", engine.ErrNotFormed)}
 		}},
-		"what can't be read": {stub: func(e *providertest.Stub) { e.Fails = providertest.Failures{"List policy": errors.New("disk full")} }, says: "disk full"},
-		"another role":       {policy: func(m *policy.Model) { m.Role = types.StringValue("ps") }, says: `role: group "g" has no role "ps"; it has "worker"`},
+		"what can't be read": {
+			stub: func(e *providertest.Stub) {
+				e.Fails = providertest.Failures{"List policy": errors.New("disk full")}
+			},
+			says: "disk full",
+		},
+		"another role": {
+			policy: func(m *policy.Model) { m.Role = types.StringValue("ps") },
+			says:   `role: group "g" has no role "ps"; it has "worker"`,
+		},
 		"a role that is counted": {
 			stub: func(e *providertest.Stub) {
 				providertest.Set(e, providertest.Documents[domain.GroupDocument](storedWorkers(t, 3))["g"])
 			}, says: `role: role "worker" of group "g" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 9`,
 		},
-		"a role that this plan counts": {before: func(tf terraform) { tf.plan("trainyard_group", tf.group("g", three), tf.uncountedWorkers()) }, says: `roles["worker"].replicas = 3`},
+		"a role that this plan counts": {
+			before: func(tf terraform) { tf.plan("trainyard_group", tf.group("g", three), tf.uncountedWorkers()) },
+			says:   `roles["worker"].replicas = 3`,
+		},
 		"a role that this plan counts no more": {stub: func(e *providertest.Stub) {
 			providertest.Set(e, providertest.Documents[domain.GroupDocument](storedWorkers(t, 3))["g"])
 		}, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), tf.group("g", three)) }},
-		"a group that goes": {before: func(tf terraform) { tf.plan("trainyard_group", nil, tf.uncountedWorkers()) }, says: `Group is destroyed: group: this plan destroys group "g"`},
+		"a group that goes": {
+			before: func(tf terraform) { tf.plan("trainyard_group", nil, tf.uncountedWorkers()) },
+			says:   `Group is destroyed: group: this plan destroys group "g"`,
+		},
 		"a group that is made anew": {before: func(tf terraform) {
 			tf.plan("trainyard_group", nil, tf.uncountedWorkers())
 			tf.plan("trainyard_group", tf.uncountedWorkers(), nil)
 		}},
-		"programs on a Swarm": {stub: func(e *providertest.Stub) { e.Particular = engine.Traits{Name: "swarm", Contained: true} }, policy: func(m *policy.Model) {
-			m.Hooks = &policy.ScalingHooksModel{AfterAddition: &policy.HookModel{Command: []string{"drain"}}}
-		}, says: `hooks.after_addition.command: on engine "swarm", the controller`},
-		"percent of nothing": {policy: func(m *policy.Model) { m.Metrics["used"].Source.Agent.Measure = "cpu_percent" }, says: `metrics["used"].source.agent.measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus of group "g" is not set`},
+		"programs on a Swarm": {
+			stub: func(e *providertest.Stub) { e.Particular = engine.Traits{Name: "swarm", Contained: true} },
+			policy: func(m *policy.Model) {
+				m.Hooks = &policy.ScalingHooksModel{AfterAddition: &policy.HookModel{Command: []string{"drain"}}}
+			}, says: `hooks.after_addition.command: on engine "swarm", the controller`,
+		},
+		"percent of nothing": {
+			policy: func(m *policy.Model) { m.Metrics["used"].Source.Agent.Measure = "cpu_percent" },
+			says:   `metrics["used"].source.agent.measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus of group "g" is not set`,
+		},
 		"more than there is place for": {
 			stub: func(e *providertest.Stub) {
 				providertest.Change(e, "g", func(document *domain.GroupDocument) {
@@ -144,13 +181,18 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 			},
 			warns: `max: max is 9, but that many members do not fit even in an empty cluster: role "worker" has 9 members of 1 CPU each, and only 4 of them fit`,
 		},
-		"a role that is not known":   {open: "role"},
-		"metrics that are not known": {open: "metrics", stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }},
-		"a group of which not all is known yet": {stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }, before: func(tf terraform) {
-			config := tf.uncountedWorkers()
-			config["env"] = unknown(config["env"])
-			tf.plan("trainyard_group", config, nil)
-		}},
+		"a role that is not known": {open: "role"},
+		"metrics that are not known": {
+			open: "metrics", stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) },
+		},
+		"a group of which not all is known yet": {
+			stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) },
+			before: func(tf terraform) {
+				config := tf.uncountedWorkers()
+				config["env"] = unknown(config["env"])
+				tf.plan("trainyard_group", config, nil)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stub := scaledStub(t, 2)
@@ -173,7 +215,8 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 				refuses(t, name, diagnostics, test.says)
 				return
 			}
-			if test.warns != "" && len(diagnostics) == 1 && diagnostics[0].Severity == tfprotov6.DiagnosticSeverityWarning && strings.Contains(details(diagnostics)[0], test.warns) {
+			if test.warns != "" && len(diagnostics) == 1 && diagnostics[0].Severity ==
+				tfprotov6.DiagnosticSeverityWarning && strings.Contains(details(diagnostics)[0], test.warns) {
 				diagnostics = nil
 			} else if test.warns != "" {
 				t.Errorf("got %q, want a warning that says %q", details(diagnostics), test.warns)
@@ -205,10 +248,13 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 		state, diagnostics = tf.read(thePolicy, state)
 		fatalOn(t, nil, diagnostics)
 		planned := tf.planPolicy(config, state)
-		for what, attributes := range map[string][2]map[string]tftypes.Value{"the group": {group, plannedGroup}, "the policy": {state, planned}} {
+		for what, attributes := range map[string][2]map[string]tftypes.Value{
+			"the group": {group, plannedGroup}, "the policy": {state, planned},
+		} {
 			for name := range attributes[0] {
 				if !attributes[1][name].Equal(attributes[0][name]) {
-					t.Errorf("%d workers: %s of %s is planned as %s, is %s", workers, name, what, attributes[1][name], attributes[0][name])
+					t.Errorf("%d workers: %s of %s is planned as %s, is %s", workers, name, what, attributes[1][name],
+						attributes[0][name])
 				}
 			}
 		}
@@ -228,14 +274,20 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 	asking := func(path string) func(*policy.Model) {
 		return func(m *policy.Model) {
 			http := &policy.HTTPQueueModel{URL: "http://spark:8080/json/", Path: &path}
-			m.Guards = &policy.ScalingGuardsModel{Busy: &policy.BusyGuardModel{GuardSourceModel: policy.GuardSourceModel{HTTP: http}}, AtLeast: &policy.GuardSourceModel{HTTP: http}}
+			m.Guards = &policy.ScalingGuardsModel{
+				Busy:    &policy.BusyGuardModel{GuardSourceModel: policy.GuardSourceModel{HTTP: http}},
+				AtLeast: &policy.GuardSourceModel{HTTP: http},
+			}
 		}
 	}
 	stub := scaledStub(t, 2)
 	tf := newTerraform(t, stub)
 	config := tf.policy(asking("activeapps.#"))
 	silent := domain.SilentGuardsDocument{Policy: "g/worker", Guards: []domain.SilentGuard{
-		{Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/", Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "HTTP 404"},
+		{
+			Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/",
+			Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "HTTP 404",
+		},
 	}}
 	providertest.Set(stub, silent) // of an earlier policy
 	state := tf.applyPolicy(config)
@@ -283,7 +335,9 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 		t.Errorf("refresh and plan read the silent guards by %q", reads)
 	}
 
-	stub.Fails = providertest.Failures{"Get untold-guards": errors.New("disk full"), "List untold-guards": errors.New("disk full")}
+	stub.Fails = providertest.Failures{
+		"Get untold-guards": errors.New("disk full"), "List untold-guards": errors.New("disk full"),
+	}
 	_, diagnostics = newTerraform(t, stub).plan(thePolicy, config, state)
 	refuses(t, "a plan of what can't be read", diagnostics, "disk full")
 	_, diagnostics = newTerraform(t, stub).read(thePolicy, state)
@@ -295,9 +349,12 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 	for name, change := range map[string]func(tf terraform, e *providertest.Stub){
 		"it ends": func(_ terraform, e *providertest.Stub) {
-			providertest.Change(e, "g/worker", func(document *domain.AutoscalingPolicyDocument) { document.Ending = true })
+			providertest.Change(e, "g/worker",
+				func(document *domain.AutoscalingPolicyDocument) { document.Ending = true })
 		},
-		"it is gone": func(_ terraform, e *providertest.Stub) { providertest.Drop[domain.AutoscalingPolicyDocument](e) },
+		"it is gone": func(_ terraform, e *providertest.Stub) {
+			providertest.Drop[domain.AutoscalingPolicyDocument](e)
+		},
 		"its group is made anew": func(tf terraform, _ *providertest.Stub) {
 			group := tf.uncountedWorkers()
 			tf.plan("trainyard_group", group, group)
@@ -315,7 +372,9 @@ func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 		}
 		after, diagnostics := tf.apply(thePolicy, config, state, planned)
 		fatalOn(t, nil, diagnostics)
-		if document := providertest.Documents[domain.AutoscalingPolicyDocument](stub)["g/worker"]; !after["id"].Equal(state["id"]) || document.Ending || document.Spec.Max != 9 {
+		if document := providertest.Documents[domain.AutoscalingPolicyDocument](
+			stub,
+		)["g/worker"]; !after["id"].Equal(state["id"]) || document.Ending || document.Spec.Max != 9 {
 			t.Errorf("where %s: the state is %v, and stored is %+v", name, after, document)
 		}
 	}
@@ -372,11 +431,13 @@ func TestPlanOfReplacedAutoscalingPolicy(t *testing.T) {
 	proposed := maps.Clone(config)
 	proposed["id"] = state["id"]
 	first, err := tf.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: thePolicy, Config: tf.object(thePolicy, config), PriorState: tf.object(thePolicy, state), ProposedNewState: tf.object(thePolicy, proposed),
+		TypeName: thePolicy, Config: tf.object(thePolicy, config), PriorState: tf.object(thePolicy, state),
+		ProposedNewState: tf.object(thePolicy, proposed),
 	})
 	fatalOn(t, err, first.Diagnostics)
 	second, err := tf.server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: thePolicy, Config: tf.object(thePolicy, config), PriorState: tf.object(thePolicy, nil), ProposedNewState: tf.object(thePolicy, config), PriorPrivate: first.PlannedPrivate,
+		TypeName: thePolicy, Config: tf.object(thePolicy, config), PriorState: tf.object(thePolicy, nil),
+		ProposedNewState: tf.object(thePolicy, config), PriorPrivate: first.PlannedPrivate,
 	})
 	fatalOn(t, err, second.Diagnostics)
 
@@ -418,13 +479,15 @@ func TestPlanOfCountedGroupWithAutoscalingPolicy(t *testing.T) {
 	state := newTerraform(t, stub).applyPolicy(tf.policy())
 	tf = newTerraform(t, stub)
 	diagnostics := counted(tf, tf.uncountedWorkers())
-	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(details(diagnostics)[0], both) || !strings.Contains(details(diagnostics)[0], "lab/g/worker") {
+	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+		!strings.Contains(details(diagnostics)[0], both) || !strings.Contains(details(diagnostics)[0], "lab/g/worker") {
 		t.Errorf("stored: got %q", details(diagnostics))
 	}
 	for name, prepare := range map[string]func(tf terraform){
 		"it goes": func(tf terraform) { tf.plan(thePolicy, nil, state) },
 		"it ends": func(terraform) {
-			providertest.Change(stub, "g/worker", func(document *domain.AutoscalingPolicyDocument) { document.Ending = true })
+			providertest.Change(stub, "g/worker",
+				func(document *domain.AutoscalingPolicyDocument) { document.Ending = true })
 		},
 	} {
 		tf := newTerraform(t, stub)
@@ -444,10 +507,18 @@ func TestReadOfAutoscalingPolicy(t *testing.T) {
 		change func(*providertest.Stub)
 		gone   bool
 	}{
-		"gone":              {func(e *providertest.Stub) { providertest.Drop[domain.AutoscalingPolicyDocument](e) }, true},
+		"gone": {
+			func(e *providertest.Stub) { providertest.Drop[domain.AutoscalingPolicyDocument](e) }, true,
+		},
 		"gone with cluster": {func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, true},
-		"can't be read":     {func(e *providertest.Stub) { e.Fails = providertest.Failures{"List policy": errors.New("disk full")} }, false},
-		"nor its cluster":   {func(e *providertest.Stub) { e.Fails = providertest.Failures{"Get cluster": errors.New("disk full")} }, false},
+		"can't be read": {
+			func(e *providertest.Stub) { e.Fails = providertest.Failures{"List policy": errors.New("disk full")} },
+			false,
+		},
+		"nor its cluster": {
+			func(e *providertest.Stub) { e.Fails = providertest.Failures{"Get cluster": errors.New("disk full")} },
+			false,
+		},
 	} {
 		stub := scaledStub(t, 2)
 		tf := newTerraform(t, stub)
@@ -484,18 +555,21 @@ func TestCreateAndDeleteOfAutoscalingPolicy(t *testing.T) {
 	config := tf.policy()
 	state := tf.applyPolicy(config)
 	stored := providertest.Documents[domain.AutoscalingPolicyDocument](stub)
-	if !state["id"].Equal(providertest.Text("lab/g/worker")) || !slices.Contains(stub.Calls, "StartController") || stored["g/worker"].Before != 2 {
+	if !state["id"].Equal(providertest.Text("lab/g/worker")) || !slices.Contains(stub.Calls, "StartController") ||
+		stored["g/worker"].Before != 2 {
 		t.Errorf("got %v, by %v; stored is %+v", state, stub.Calls, stored)
 	}
 	adopted, diagnostics := tf.apply(thePolicy, config, nil, tf.planPolicy(config, nil))
-	if adopted == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy adopted" || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning {
+	if adopted == nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy adopted" ||
+		diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning {
 		t.Errorf("adopted: got %v (%v)", adopted, details(diagnostics))
 	}
 
 	// Another run has created one before this apply.
 	planned := newTerraform(t, scaledStub(t, 2)).planPolicy(tf.policy(atLeast(2)), nil)
 	none, diagnostics := tf.apply(thePolicy, tf.policy(atLeast(2)), nil, planned)
-	if none != nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy already exists" || !strings.Contains(diagnostics[0].Detail, "terraform import <address> lab/g/worker") {
+	if none != nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy already exists" ||
+		!strings.Contains(diagnostics[0].Detail, "terraform import <address> lab/g/worker") {
 		t.Errorf("another: got %v (%v)", none, details(diagnostics))
 	}
 	stub.Fails = providertest.Failures{"Put policy": engine.ErrConflict}
@@ -523,14 +597,22 @@ func TestValidateAutoscalingPolicy(t *testing.T) {
 		open   []string
 		want   []string
 	}{
-		"valid":                         {func(*policy.Model) {}, nil, nil},
-		"bounds upside down":            {atLeast(10), nil, []string{"Invalid number of members"}},
-		"of a group that is not known":  {atLeast(10), []string{"cluster", "group", "role"}, []string{"Invalid number of members"}},
+		"valid":              {func(*policy.Model) {}, nil, nil},
+		"bounds upside down": {atLeast(10), nil, []string{"Invalid number of members"}},
+		"of a group that is not known": {
+			atLeast(10), []string{"cluster", "group", "role"}, []string{"Invalid number of members"},
+		},
 		"of metrics that are not known": {atLeast(10), []string{"metrics"}, []string{"Invalid number of members"}},
-		"a bad role":                    {func(m *policy.Model) { m.Role = types.StringValue("Worker") }, nil, []string{"Invalid role name"}},
-		"a duration that is none":       {func(m *policy.Model) { m.Interval = types.StringValue("soon") }, nil, []string{"Invalid duration"}},
+		"a bad role": {
+			func(m *policy.Model) { m.Role = types.StringValue("Worker") }, nil, []string{"Invalid role name"},
+		},
+		"a duration that is none": {
+			func(m *policy.Model) { m.Interval = types.StringValue("soon") }, nil, []string{"Invalid duration"},
+		},
 		"a schedule that is none": {func(m *policy.Model) {
-			m.Schedules = map[string]policy.ScalingScheduleModel{"day": {Start: "8:00", End: "0 18 * * *", TimeZone: nil, Count: 4}}
+			m.Schedules = map[string]policy.ScalingScheduleModel{
+				"day": {Start: "8:00", End: "0 18 * * *", TimeZone: nil, Count: 4},
+			}
 		}, nil, []string{"Invalid time"}},
 		"of a cluster that is not known": {func(*policy.Model) {}, []string{"cluster"}, nil},
 		"everything there is to say of it": {func(m *policy.Model) {
@@ -543,7 +625,8 @@ func TestValidateAutoscalingPolicy(t *testing.T) {
 		for _, attribute := range test.open {
 			config[attribute] = unknown(config[attribute])
 		}
-		resp, err := tf.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: thePolicy, Config: tf.object(thePolicy, config)})
+		resp, err := tf.server.ValidateResourceConfig(t.Context(),
+			&tfprotov6.ValidateResourceConfigRequest{TypeName: thePolicy, Config: tf.object(thePolicy, config)})
 		if err != nil {
 			t.Fatal(err)
 		}

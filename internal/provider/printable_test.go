@@ -43,22 +43,34 @@ func TestDiagnosticsArePrintable(t *testing.T) {
 			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": errors.New(s)}}
 		}, planGroup},
 		"a failed member's log": {func(s string) *providertest.Stub {
-			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s}}}}
+			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": &reconcile.MemberError{
+				Member: domain.Observed{Name: "a-w-0"}, Cause: s, Log: []string{s, s},
+			}}}
 		}, planGroup},
 		"who holds a lock": {func(s string) *providertest.Stub {
-			return &providertest.Stub{Fails: providertest.Failures{"Get cluster": &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}}}}
+			return &providertest.Stub{Fails: providertest.Failures{
+				"Get cluster": &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: s}},
+			}}
 		}, planGroup},
 		"a problem of a host": {func(s string) *providertest.Stub {
-			return providertest.Set(&providertest.Stub{Problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}}}, providertest.LabOf("local"))
+			return providertest.Set(&providertest.Stub{
+				Problems: domain.Problems{{Path: domain.Path{"roles", domain.Key(s)}, Summary: s, Detail: s}},
+			}, providertest.LabOf("local"))
 		}, planGroup},
 		"a warning": {func(s string) *providertest.Stub {
-			return providertest.Set(&providertest.Stub{Problems: domain.Problems{{Summary: s, Detail: s, Warning: true}}}, providertest.LabOf("local"))
+			return providertest.Set(&providertest.Stub{
+				Problems: domain.Problems{{Summary: s, Detail: s, Warning: true}},
+			}, providertest.LabOf("local"))
 		}, planGroup},
 		"a host's name": {func(s string) *providertest.Stub {
 			return providertest.Set(&providertest.Stub{}, providertest.LabOf(s))
 		}, planGroupOf(role{replicas: 1, port: 9000, cpus: 64})},
 		"why an agent fails": {func(s string) *providertest.Stub {
-			return providertest.Set(&providertest.Stub{Running: domain.Residents{Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s}}}, providertest.LabOf("local"))
+			return providertest.Set(&providertest.Stub{
+				Running: domain.Residents{
+					Controller: domain.Resident{State: domain.ResidentFailing, Host: s, Error: s},
+				},
+			}, providertest.LabOf("local"))
 		}, planGroup},
 		"an error of an apply": {func(s string) *providertest.Stub {
 			return &providertest.Stub{Fails: providertest.Failures{"Put cluster": errors.New(s)}}

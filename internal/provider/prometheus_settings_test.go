@@ -19,11 +19,14 @@ func TestExpandPrometheus(t *testing.T) {
 		"https://prometheus:9090": {token: token},
 		"http://open:9090":        {token: token},
 		"http://prometheus":       {},
-		"http://prometheus:9090":  {err: "prometheus.url: the credentials of the provider's block prometheus would be sent to http://prometheus:9090 without encryption"},
-		"prometheus:9090":         {err: "prometheus.url: invalid Prometheus URL"},
+		"http://prometheus:9090": {
+			err: "prometheus.url: the credentials of the provider's block prometheus would be sent to http://prometheus:9090 without encryption",
+		},
+		"prometheus:9090": {err: "prometheus.url: invalid Prometheus URL"},
 	} {
 		settings, err := (&resourcekit.PrometheusModel{URL: address}).Expand(logins)
-		if string(settings.BearerToken) != want.token || (err == nil) != (want.err == "") || err != nil && !strings.HasPrefix(err.Error(), want.err) {
+		if string(settings.BearerToken) != want.token || (err == nil) != (want.err == "") ||
+			err != nil && !strings.HasPrefix(err.Error(), want.err) {
 			t.Errorf("%s: token %q and error %v, want %+v", address, settings.BearerToken, err, want)
 		}
 	}

@@ -70,21 +70,27 @@ func (p *trainyardProvider) Metadata(_ context.Context, _ provider.MetadataReque
 
 func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Trainyard declares training infrastructure: clusters of hosts, and groups of parameter servers, " +
-			"workers and other roles that train on them. It is for teams with one to a few hundred machines that do not want to run Kubernetes.\n\n" +
+		MarkdownDescription: "Trainyard declares training infrastructure: clusters of hosts, and groups of " +
+			"parameter servers, " +
+			"workers and other roles that train on them. It is for teams with one to a few hundred machines that do " +
+			"not want to run Kubernetes.\n\n" +
 			"The engine `process` runs members as processes on this machine, with nothing to install. " +
 			"The engine `swarm` runs them as services of a Docker Swarm, which exists or which it forms. " +
 			"The engine `systemd` runs them as systemd units and containers on bare hosts, over SSH alone.",
 		Attributes: map[string]schema.Attribute{
 			"state_dir": schema.StringAttribute{
-				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, including their logs. " +
-					"All users of a cluster must set the same folder. Defaults to the environment variable `" + stateDirVariable + "`, " +
+				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, " +
+					"including their logs. " +
+					"All users of a cluster must set the same folder. Defaults to the environment variable `" +
+					stateDirVariable + "`, " +
 					"then to `$XDG_STATE_HOME/trainyard`, then to `~/.local/state/trainyard`.",
 				Optional: true,
 			},
 			"agent_binaries": schema.MapAttribute{
-				MarkdownDescription: "Paths of the program `trainyard-agent`, built for Linux, by host architecture: `amd64` or `arm64`. The engine `systemd` copies it to the hosts. " +
-					"A release has these files beside the provider. Set those that a build from source lacks: it has at most the one for its own machine.",
+				MarkdownDescription: "Paths of the program `trainyard-agent`, built for Linux, by host architecture: " +
+					"`amd64` or `arm64`. The engine `systemd` copies it to the hosts. " +
+					"A release has these files beside the provider. Set those that a build from source lacks: it has " +
+					"at most the one for its own machine.",
 				ElementType: types.StringType,
 				Optional:    true,
 				Validators: []validator.Map{
@@ -99,13 +105,18 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 	}
 }
 
-func (p *trainyardProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+func (p *trainyardProvider) Configure(
+	ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse,
+) {
 	for attribute, unknown := range map[string]string{
-		"state_dir":      "The state directory must be known before planning: use a literal or a variable, or set " + stateDirVariable + ".",
-		"agent_binaries": "The programs for hosts must be known before planning: use literals or variables for their paths.",
-		"ssh":            unknownCredentials,
-		"docker":         unknownCredentials,
-		"prometheus":     "Credentials for Prometheus must be known before it is queried: use a literal, a variable or an ephemeral resource.",
+		"state_dir": "The state directory must be known before planning: use a literal or a variable, or set " +
+			stateDirVariable + ".",
+		"agent_binaries": "The programs for hosts must be known before planning: use literals or variables for " +
+			"their paths.",
+		"ssh":    unknownCredentials,
+		"docker": unknownCredentials,
+		"prometheus": "Credentials for Prometheus must be known before it is queried: use a literal, a variable or " +
+			"an ephemeral resource.",
 	} {
 		if !resourcekit.KnownAttribute(req.Config.Raw, attribute) {
 			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Unknown provider configuration", unknown)
@@ -120,14 +131,16 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 	}
 	s := resourcekit.NewSession(p.engines, engine.Settings{
 		Planning: true,
-		StateDir: resourcekit.Value(config.StateDir), AgentBinaries: config.Binaries, SSH: config.SSH.expand(), Docker: config.Docker.expand(),
+		StateDir: resourcekit.Value(config.StateDir), AgentBinaries: config.Binaries, SSH: config.SSH.expand(),
+		Docker: config.Docker.expand(),
 	})
 	s.Logins = resourcekit.ConvertMap(config.Prometheus, prometheusLoginModel.expand)
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
 }
 
 // unknownCredentials says what to do about unknown credentials.
-const unknownCredentials = "Credentials for the hosts must be known before planning, as every plan reads their live state: use a literal, a variable or an ephemeral resource. " +
+const unknownCredentials = "Credentials for the hosts must be known before planning, as every plan reads their live " +
+	"state: use a literal, a variable or an ephemeral resource. " +
 	"If they come from another resource, apply that one first (-target)."
 
 func (p *trainyardProvider) Resources(context.Context) []func() resource.Resource {

@@ -36,7 +36,9 @@ func configured(t *testing.T, set map[string]tftypes.Value) provider.ConfigureRe
 		}
 	}
 	var resp provider.ConfigureResponse
-	p.Configure(t.Context(), provider.ConfigureRequest{Config: tfsdk.Config{Schema: schema.Schema, Raw: tftypes.NewValue(typ, attributes)}}, &resp)
+	p.Configure(t.Context(),
+		provider.ConfigureRequest{Config: tfsdk.Config{Schema: schema.Schema, Raw: tftypes.NewValue(typ, attributes)}},
+		&resp)
 	return resp
 }
 
@@ -72,7 +74,8 @@ func TestStateDir(t *testing.T) {
 		if test.refused {
 			continue
 		}
-		if s := resourcekit.SessionOf(resp.ResourceData, &resp.Diagnostics); s == nil || s.Settings.StateDir != test.want {
+		if s := resourcekit.SessionOf(resp.ResourceData, &resp.Diagnostics); s == nil ||
+			s.Settings.StateDir != test.want {
 			t.Errorf("%s: got %+v, want %q", name, s, test.want)
 		}
 	}
@@ -80,13 +83,17 @@ func TestStateDir(t *testing.T) {
 
 func TestDockerSettings(t *testing.T) {
 	full := &dockerModel{
-		TLS:             &tlsModel{CA: new("CA"), Cert: new("CERT"), Key: new("TLSKEY"), CertPath: new("/certs")},
-		Registries:      map[string]registryModel{"docker.io": {Username: new("u"), Password: new("p")}, "other": {Token: new("t")}},
+		TLS: &tlsModel{CA: new("CA"), Cert: new("CERT"), Key: new("TLSKEY"), CertPath: new("/certs")},
+		Registries: map[string]registryModel{
+			"docker.io": {Username: new("u"), Password: new("p")}, "other": {Token: new("t")},
+		},
 		ControllerImage: new("trainyard:1"),
 	}
 	want := engine.DockerSettings{
-		TLS:             engine.TLSCredentials{CA: "CA", Cert: "CERT", Key: "TLSKEY", CertPath: "/certs"},
-		Registries:      map[string]engine.RegistryCredentials{"docker.io": {Username: "u", Password: "p"}, "other": {Token: "t"}},
+		TLS: engine.TLSCredentials{CA: "CA", Cert: "CERT", Key: "TLSKEY", CertPath: "/certs"},
+		Registries: map[string]engine.RegistryCredentials{
+			"docker.io": {Username: "u", Password: "p"}, "other": {Token: "t"},
+		},
 		ControllerImage: "trainyard:1",
 	}
 	for name, test := range map[string]struct {
@@ -101,7 +108,8 @@ func TestDockerSettings(t *testing.T) {
 			t.Fatal(resp.Diagnostics)
 		}
 		for _, data := range []any{resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData} {
-			if got := resourcekit.SessionOf(data, &resp.Diagnostics).Settings.Docker; !reflect.DeepEqual(got, test.want) {
+			if got := resourcekit.SessionOf(data,
+				&resp.Diagnostics).Settings.Docker; !reflect.DeepEqual(got, test.want) {
 				t.Errorf("%s: the settings are other than they were configured", name)
 			}
 		}
@@ -113,8 +121,10 @@ func TestDockerSettings(t *testing.T) {
 
 func TestSSHSettings(t *testing.T) {
 	full := &sshModel{
-		User: new("ops"), PrivateKey: new("KEY"), IdentityFiles: []string{"~/a", "~/b"}, Passphrase: new("PASS"), UseAgent: new(true),
-		KnownHostsFiles: []string{"/etc/known"}, KnownHosts: new("gpu1 ssh-ed25519 AAAA"), JumpHost: new("ops@jump:2222"),
+		User: new("ops"), PrivateKey: new("KEY"), IdentityFiles: []string{"~/a", "~/b"}, Passphrase: new("PASS"),
+		UseAgent:        new(true),
+		KnownHostsFiles: []string{"/etc/known"}, KnownHosts: new("gpu1 ssh-ed25519 AAAA"),
+		JumpHost: new("ops@jump:2222"),
 	}
 	want := engine.SSHCredentials{
 		User: "ops", PrivateKey: "KEY", IdentityFiles: []string{"~/a", "~/b"}, Passphrase: "PASS", Agent: true,
@@ -131,7 +141,8 @@ func TestSSHSettings(t *testing.T) {
 		if resp.Diagnostics.HasError() {
 			t.Fatal(resp.Diagnostics)
 		}
-		if got := resourcekit.SessionOf(resp.ResourceData, &resp.Diagnostics).Settings.SSH; !reflect.DeepEqual(got, test.want) {
+		if got := resourcekit.SessionOf(resp.ResourceData,
+			&resp.Diagnostics).Settings.SSH; !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: the settings are other than they were configured", name)
 		}
 	}
@@ -150,7 +161,9 @@ func TestUnknownCredentialsAreRefused(t *testing.T) {
 		attributes[name] = tftypes.NewValue(attribute, nil)
 	}
 	attributes["tls"] = tftypes.NewValue(typ.AttributeTypes["tls"], tftypes.UnknownValue)
-	for name, v := range map[string]tftypes.Value{"the block": tftypes.NewValue(typ, tftypes.UnknownValue), "a part of it": tftypes.NewValue(typ, attributes)} {
+	for name, v := range map[string]tftypes.Value{
+		"the block": tftypes.NewValue(typ, tftypes.UnknownValue), "a part of it": tftypes.NewValue(typ, attributes),
+	} {
 		resp := configured(t, map[string]tftypes.Value{"docker": v})
 		if resp.Diagnostics.ErrorsCount() != 1 || !strings.Contains(resp.Diagnostics[0].Detail(), "-target") {
 			t.Errorf("%s: got %v", name, resp.Diagnostics)
@@ -169,22 +182,37 @@ func TestValidateSettings(t *testing.T) {
 		blocks map[string]tftypes.Value
 		valid  bool
 	}{
-		"a key":                       {ssh(sshModel{PrivateKey: new("KEY")}), true},
-		"several keys":                {ssh(sshModel{PrivateKey: new("KEY"), IdentityFiles: []string{"~/a", "~/b"}}), true},
-		"an empty key":                {ssh(sshModel{PrivateKey: new("")}), false},
-		"no key of a list":            {ssh(sshModel{IdentityFiles: []string{}}), false},
-		"a file without a name":       {ssh(sshModel{IdentityFiles: []string{""}}), false},
-		"a user with a password":      {docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p")}}}), true},
-		"a token":                     {docker(dockerModel{Registries: map[string]registryModel{"a": {Token: new("t")}}}), true},
-		"a user alone":                {docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u")}}}), false},
-		"a password alone":            {docker(dockerModel{Registries: map[string]registryModel{"a": {Password: new("p")}}}), false},
-		"a token and a password":      {docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p"), Token: new("t")}}}), false},
+		"a key": {ssh(sshModel{PrivateKey: new("KEY")}), true},
+		"several keys": {
+			ssh(sshModel{PrivateKey: new("KEY"), IdentityFiles: []string{"~/a", "~/b"}}), true,
+		},
+		"an empty key":          {ssh(sshModel{PrivateKey: new("")}), false},
+		"no key of a list":      {ssh(sshModel{IdentityFiles: []string{}}), false},
+		"a file without a name": {ssh(sshModel{IdentityFiles: []string{""}}), false},
+		"a user with a password": {
+			docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p")}}}),
+			true,
+		},
+		"a token": {
+			docker(dockerModel{Registries: map[string]registryModel{"a": {Token: new("t")}}}), true,
+		},
+		"a user alone": {
+			docker(dockerModel{Registries: map[string]registryModel{"a": {Username: new("u")}}}), false,
+		},
+		"a password alone": {
+			docker(dockerModel{Registries: map[string]registryModel{"a": {Password: new("p")}}}), false,
+		},
+		"a token and a password": {docker(dockerModel{
+			Registries: map[string]registryModel{"a": {Username: new("u"), Password: new("p"), Token: new("t")}},
+		}), false},
 		"no credentials":              {docker(dockerModel{Registries: map[string]registryModel{"a": {}}}), false},
 		"a certificate with its key":  {docker(dockerModel{TLS: &tlsModel{Cert: new("CERT"), Key: new("KEY")}}), true},
 		"a certificate without a key": {docker(dockerModel{TLS: &tlsModel{Cert: new("CERT")}}), false},
 		"a key without a certificate": {docker(dockerModel{TLS: &tlsModel{Key: new("KEY")}}), false},
-		"texts and a folder":          {docker(dockerModel{TLS: &tlsModel{CA: new("CA"), CertPath: new("/certs")}}), false},
-		"a folder":                    {docker(dockerModel{TLS: &tlsModel{CertPath: new("/certs")}}), true},
+		"texts and a folder": {
+			docker(dockerModel{TLS: &tlsModel{CA: new("CA"), CertPath: new("/certs")}}), false,
+		},
+		"a folder": {docker(dockerModel{TLS: &tlsModel{CertPath: new("/certs")}}), true},
 	} {
 		server := NewServer("test", engine.Registry{})
 		schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})

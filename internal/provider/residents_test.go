@@ -40,16 +40,30 @@ func TestPlanWithoutResidents(t *testing.T) {
 		at    string
 		says  []string // empty for no warning
 	}{
-		"a cluster":                      {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: down, plan: plain, says: []string{`Controller or agents of cluster "lab" not running`, controller, agent}},
-		"a cluster with all":             {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: domain.Residents{Controller: running}, plan: plain},
-		"a cluster where it is about to": {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain},
+		"a cluster": {
+			stub: func() *providertest.Stub { return &providertest.Stub{} }, found: down, plan: plain,
+			says: []string{`Controller or agents of cluster "lab" not running`, controller, agent},
+		},
+		"a cluster with all": {
+			stub:  func() *providertest.Stub { return &providertest.Stub{} },
+			found: domain.Residents{Controller: running}, plan: plain,
+		},
+		"a cluster where it is about to": {
+			stub:  func() *providertest.Stub { return &providertest.Stub{} },
+			found: domain.Residents{Controller: domain.Resident{State: domain.ResidentStarting}}, plan: plain,
+		},
 		"a group": {
-			stub: func() *providertest.Stub { return providertest.Set(&providertest.Stub{}, providertest.LabOf("a", "b")) }, found: down,
+			stub: func() *providertest.Stub {
+				return providertest.Set(&providertest.Stub{}, providertest.LabOf("a", "b"))
+			}, found: down,
 			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 2}), nil)
 				return diagnostics
 			},
-			at: "completion", says: []string{`No controller for group "g"`, controller, "failed members are not restarted, and completion goes undetected."},
+			at: "completion", says: []string{
+				`No controller for group "g"`, controller,
+				"failed members are not restarted, and completion goes undetected.",
+			},
 		},
 		"a group that the engine restarts": {
 			stub: func() *providertest.Stub {
@@ -68,15 +82,21 @@ func TestPlanWithoutResidents(t *testing.T) {
 				_, diagnostics := tf.plan(thePolicy, tf.policy(), nil)
 				return diagnostics
 			},
-			at: "algorithm", says: []string{`No controller for the autoscaling policy of role "worker"`, controller, `role "worker" of group "g" keeps its current size`},
+			at: "algorithm", says: []string{
+				`No controller for the autoscaling policy of role "worker"`, controller,
+				`role "worker" of group "g" keeps its current size`,
+			},
 		},
 		"a sweep": {
-			stub: func() *providertest.Stub { return providertest.Set(&providertest.Stub{}, providertest.LabOf("a", "b")) }, found: down,
+			stub: func() *providertest.Stub {
+				return providertest.Set(&providertest.Stub{}, providertest.LabOf("a", "b"))
+			}, found: down,
 			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
 				_, diagnostics := tf.plan(theSweep, tf.sweep(), nil)
 				return diagnostics
 			},
-			at: "runs", says: []string{`No controller for sweep "lr"`, controller, "Until the controller runs, no run is started."},
+			at:   "runs",
+			says: []string{`No controller for sweep "lr"`, controller, "Until the controller runs, no run is started."},
 		},
 		"a pool of the host": {
 			stub: gpuStub, found: down,
@@ -84,7 +104,10 @@ func TestPlanWithoutResidents(t *testing.T) {
 				_, diagnostics := tf.plan(theGPUPool, tf.gpuPool("p", named(t, map[string][]int{"a": {1}})), nil)
 				return diagnostics
 			},
-			at: "slots", says: []string{`GPUs of pool "p" are not monitored`, agent, "GPU failures and memory used by others go undetected there"},
+			at: "slots", says: []string{
+				`GPUs of pool "p" are not monitored`, agent,
+				"GPU failures and memory used by others go undetected there",
+			},
 		},
 		"a pool that takes any host": {
 			stub: gpuStub, found: down,

@@ -35,12 +35,18 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
 	fatalOn(t, err, identities.Diagnostics)
 
-	for _, name := range []string{"trainyard_autoscaling_policy", "trainyard_cluster", "trainyard_files", "trainyard_gpu_pool", "trainyard_group", "trainyard_image", "trainyard_sweep"} {
+	for _, name := range []string{
+		"trainyard_autoscaling_policy", "trainyard_cluster", "trainyard_files", "trainyard_gpu_pool", "trainyard_group",
+		"trainyard_image", "trainyard_sweep",
+	} {
 		if schemas.ResourceSchemas[name] == nil || identities.IdentitySchemas[name] == nil {
 			t.Errorf("resource %s has no schema or no identity", name)
 		}
 	}
-	for _, name := range []string{"trainyard_cluster", "trainyard_gpus", "trainyard_group", "trainyard_logs", "trainyard_policy_backtest", "trainyard_scaling_history", "trainyard_sweep", "trainyard_utilisation"} {
+	for _, name := range []string{
+		"trainyard_cluster", "trainyard_gpus", "trainyard_group", "trainyard_logs", "trainyard_policy_backtest",
+		"trainyard_scaling_history", "trainyard_sweep", "trainyard_utilisation",
+	} {
 		if schemas.DataSourceSchemas[name] == nil {
 			t.Errorf("there is no data source %s", name)
 		}
@@ -76,7 +82,8 @@ func TestSecretsAreMarked(t *testing.T) {
 	collect(attributes, "join_token", schemas.EphemeralResourceSchemas["trainyard_join_token"].Block.Attributes)
 	for name, writeOnly := range map[string]bool{
 		"provider.ssh.private_key": false, "provider.ssh.passphrase": false, "provider.docker.tls.key": false,
-		"provider.docker.registries.password": false, "provider.docker.registries.token": false, "join_token.token": false,
+		"provider.docker.registries.password": false, "provider.docker.registries.token": false,
+		"join_token.token":             false,
 		"provider.prometheus.password": false, "provider.prometheus.bearer_token": false,
 		"group.container.secrets.value": true, "group.roles.container.secrets.value": true,
 	} {

@@ -41,8 +41,9 @@ func (m *sshModel) expand() engine.SSHCredentials {
 
 func sshAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host, on any engine. Credentials are not stored in any state. Host keys are always verified. `~/.ssh/config` is not read.",
-		Optional:            true,
+		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host, on any engine. " +
+			"Credentials are not stored in any state. Host keys are always verified. `~/.ssh/config` is not read.",
+		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"user": schema.StringAttribute{
 				MarkdownDescription: "User name if the address has none. Defaults to the user that runs Terraform.",
@@ -50,16 +51,22 @@ func sshAttribute() schema.Attribute {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"private_key": schema.StringAttribute{
-				MarkdownDescription: "Private key, as PEM text. If no key is given, those of the agent (`SSH_AUTH_SOCK`, or else the service `ssh-agent` on Windows) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
-				Optional:            true,
-				Sensitive:           true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Private key, as PEM text. If no key is given, those of the agent " +
+					"(`SSH_AUTH_SOCK`, or else the service `ssh-agent` on Windows) and `~/.ssh/id_ed25519`, " +
+					"`id_ecdsa` and `id_rsa` are tried.",
+				Optional:   true,
+				Sensitive:  true,
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"identity_files": schema.ListAttribute{
-				MarkdownDescription: "Private key files, offered in this order; `~/` is the home directory. Each must be readable.",
-				ElementType:         types.StringType,
-				Optional:            true,
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.NoNullValues(), listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))},
+				MarkdownDescription: "Private key files, offered in this order; `~/` is the home directory. Each " +
+					"must be readable.",
+				ElementType: types.StringType,
+				Optional:    true,
+				Validators: []validator.List{
+					listvalidator.SizeAtLeast(1), listvalidator.NoNullValues(),
+					listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)),
+				},
 			},
 			"passphrase": schema.StringAttribute{
 				MarkdownDescription: "Passphrase of encrypted keys.",
@@ -67,23 +74,26 @@ func sshAttribute() schema.Attribute {
 				Sensitive:           true,
 			},
 			"use_agent": schema.BoolAttribute{
-				MarkdownDescription: "Whether the agent's keys are offered in addition to those given; an agent must then be running. Defaults to `false`: an agent is used only if no key is given.",
-				Optional:            true,
+				MarkdownDescription: "Whether the agent's keys are offered in addition to those given; an agent must " +
+					"then be running. Defaults to `false`: an agent is used only if no key is given.",
+				Optional: true,
 			},
 			"known_hosts_files": schema.ListAttribute{
-				MarkdownDescription: "Known hosts files. Defaults to `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`, unless `known_hosts` is set.",
-				ElementType:         types.StringType,
-				Optional:            true,
-				Validators:          []validator.List{listvalidator.NoNullValues()},
+				MarkdownDescription: "Known hosts files. Defaults to `~/.ssh/known_hosts` and " +
+					"`/etc/ssh/ssh_known_hosts`, unless `known_hosts` is set.",
+				ElementType: types.StringType,
+				Optional:    true,
+				Validators:  []validator.List{listvalidator.NoNullValues()},
 			},
 			"known_hosts": schema.StringAttribute{
 				MarkdownDescription: "Host keys, as lines of a known hosts file.",
 				Optional:            true,
 			},
 			"jump_host": schema.StringAttribute{
-				MarkdownDescription: "Host through which all others are reached, as `[user@]host[:port]`. Defaults to none.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Host through which all others are reached, as `[user@]host[:port]`. " +
+					"Defaults to none.",
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 		},
 	}

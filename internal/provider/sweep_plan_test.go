@@ -26,8 +26,11 @@ const theSweep = "trainyard_sweep"
 func (tf terraform) sweep(changes ...func(*sweep.Model)) map[string]tftypes.Value {
 	tf.t.Helper()
 	m := sweep.Model{
-		Cluster: resourcekit.ClusterReference{Name: types.StringValue("lab")}, Name: types.StringValue("lr"), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}},
-		Runs: packed.Of(map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "0.2"}}), Triggers: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(sweep.Schema(tf.t.Context(), nil)),
+		Cluster: resourcekit.ClusterReference{
+			Name: types.StringValue("lab"),
+		}, Name: types.StringValue("lr"), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}},
+		Runs:     packed.Of(map[string]map[string]string{"a": {"LR": "0.1"}, "b": {"LR": "0.2"}}),
+		Triggers: types.MapNull(types.StringType), Timeouts: providertest.NoTimeouts(sweep.Schema(tf.t.Context(), nil)),
 	}
 	for _, change := range changes {
 		change(&m)
@@ -74,28 +77,46 @@ func TestPlanOfNewSweep(t *testing.T) {
 		change  func(*sweep.Model)
 		refused []string
 	}{
-		"that fits": {change: func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(4)} }},
-		"beyond any host": {
-			func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(5)} }, []string{"resources.cpus: ", "requests 5 CPUs", "4 CPUs"},
+		"that fits": {
+			change: func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(4)} },
 		},
-		"of a pool":             {change: a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(1199))})},
-		"of an unknown pool":    {a40(group.RoleGPUsModel{Pool: "absent"}), []string{"gpus.pool: ", `has no GPU pool "absent"; its pools are shared`}},
-		"beyond any card":       {a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(50_000))}), []string{"gpus.memory_mib: ", "37 slots"}},
-		"on hosts that are no":  {func(m *sweep.Model) { m.Placement = &group.PlacementModel{Hosts: []string{"c"}} }, []string{"placement.hosts[0]: ", "a, b"}},
-		"by a label of no host": {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack")} }, []string{"placement.spread_by: ", `label "rack"`}},
+		"beyond any host": {
+			func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(5)} },
+			[]string{"resources.cpus: ", "requests 5 CPUs", "4 CPUs"},
+		},
+		"of a pool": {change: a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(1199))})},
+		"of an unknown pool": {
+			a40(group.RoleGPUsModel{Pool: "absent"}),
+			[]string{"gpus.pool: ", `has no GPU pool "absent"; its pools are shared`},
+		},
+		"beyond any card": {
+			a40(group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(50_000))}),
+			[]string{"gpus.memory_mib: ", "37 slots"},
+		},
+		"on hosts that are no": {
+			func(m *sweep.Model) { m.Placement = &group.PlacementModel{Hosts: []string{"c"}} },
+			[]string{"placement.hosts[0]: ", "a, b"},
+		},
+		"by a label of no host": {
+			func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack")} },
+			[]string{"placement.spread_by: ", `label "rack"`},
+		},
 		"beyond any card with its reserve": {
 			func(m *sweep.Model) {
 				m.GPUs = &group.RoleGPUsModel{Pool: "shared", MemoryMiB: new(int64(44_000))}
 				m.Admission = &sweep.AdmissionModel{FreeGPUMemory: new(true), ReservePercent: types.Float64Value(10)}
 			}, []string{"46068 MiB"},
 		},
-		"of a group's name": {func(m *sweep.Model) { m.Name = types.StringValue("g") }, []string{"name: ", `has a group "g"`}},
+		"of a group's name": {
+			func(m *sweep.Model) { m.Name = types.StringValue("g") }, []string{"name: ", `has a group "g"`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stub := providertest.Set(gpuStub(), providertest.ObservedGroup(t, false).Document)
 			tf := newTerraform(t, stub)
 			tf.planPool(tf.gpuPool("shared", map[string]tftypes.Value{
-				"devices": named(t, map[string][]int{"b": {0}})["devices"], "sharing": providertest.Text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199),
+				"devices": named(t, map[string][]int{"b": {0}})["devices"], "sharing": providertest.Text("slots"),
+				"memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199),
 			}), nil)
 			planned, diagnostics := tf.plan(theSweep, tf.sweep(test.change), nil)
 			message := strings.Join(details(diagnostics), "\n")
@@ -130,8 +151,10 @@ func TestPlanOfSweepThatIsDeferred(t *testing.T) {
 			_, diagnostics := tf.plan("trainyard_cluster", config, nil)
 			fatalOn(t, nil, diagnostics)
 		}},
-		"an unknown image":     {stub: gpuStub(), open: `AttributeName("image")`},
-		"an unknown variable":  {stub: gpuStub(), open: `AttributeName("runs").ElementKeyString("a").ElementKeyString("LR")`},
+		"an unknown image": {stub: gpuStub(), open: `AttributeName("image")`},
+		"an unknown variable": {
+			stub: gpuStub(), open: `AttributeName("runs").ElementKeyString("a").ElementKeyString("LR")`,
+		},
 		"an unknown name":      {stub: gpuStub(), open: `AttributeName("name")`},
 		"an unknown reference": {stub: gpuStub(), open: `AttributeName("cluster")`},
 	} {
@@ -192,7 +215,9 @@ func TestPlanOfSweepWalksNoRuns(t *testing.T) {
 		tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 		config := tf.sweep(func(m *sweep.Model) { m.Runs = packed.Of(manyRuns(n)) })
 		state := tf.object(theSweep, tf.applySweep(config))
-		request := &tfprotov6.PlanResourceChangeRequest{TypeName: theSweep, Config: tf.object(theSweep, config), PriorState: state, ProposedNewState: state}
+		request := &tfprotov6.PlanResourceChangeRequest{
+			TypeName: theSweep, Config: tf.object(theSweep, config), PriorState: state, ProposedNewState: state,
+		}
 		allocations = append(allocations, testing.AllocsPerRun(3, func() {
 			resp, err := tf.server.PlanResourceChange(t.Context(), request)
 			fatalOn(t, err, resp.Diagnostics)
@@ -226,7 +251,9 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 		stored, change func(*sweep.Model)
 		says           []string // empty for no warning
 	}{
-		"another program": {change: image, says: []string{`Sweep "lr": 3 runs start anew`, "3 of its 4 runs were started before"}},
+		"another program": {
+			change: image, says: []string{`Sweep "lr": 3 runs start anew`, "3 of its 4 runs were started before"},
+		},
 		"another program, where the failed are rerun": {stored: failed, change: func(m *sweep.Model) {
 			failed(m)
 			image(m)
@@ -250,12 +277,15 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 				stored = append(stored, test.stored)
 			}
 			state := tf.applySweep(tf.sweep(stored...))
-			ran(stub, map[string]domain.Run{"a": {State: domain.RunSucceeded}, "b": {State: domain.RunFailed}, "c": {State: domain.RunRunning}})
+			ran(stub, map[string]domain.Run{
+				"a": {State: domain.RunSucceeded}, "b": {State: domain.RunFailed}, "c": {State: domain.RunRunning},
+			})
 			tf = newTerraform(t, stub)
 			_, diagnostics := tf.plan(theSweep, tf.sweep(changed...), state)
 			message := strings.Join(details(diagnostics), "\n")
 			for _, part := range test.says {
-				if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(message, part) {
+				if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+					!strings.Contains(message, part) {
 					t.Errorf("got %q, want a warning that says %q", message, part)
 				}
 			}
@@ -279,7 +309,9 @@ func TestPlanOfGroupBesideSweep(t *testing.T) {
 		"that goes on":         {"g", func(tf terraform) map[string]tftypes.Value { return tf.sweep() }, "CPUs free"},
 		"that leaves":          {"g", func(terraform) map[string]tftypes.Value { return nil }, ""},
 		"that leaves its name": {"lr", func(terraform) map[string]tftypes.Value { return nil }, ""},
-		"that keeps its name":  {"lr", func(tf terraform) map[string]tftypes.Value { return tf.sweep() }, `has a sweep "lr"`},
+		"that keeps its name": {
+			"lr", func(tf terraform) map[string]tftypes.Value { return tf.sweep() }, `has a sweep "lr"`,
+		},
 		"that takes another one's name": {"other", func(tf terraform) map[string]tftypes.Value {
 			return tf.sweep(func(m *sweep.Model) { m.Name = types.StringValue("other") })
 		}, `has a sweep "other"`},
@@ -287,14 +319,19 @@ func TestPlanOfGroupBesideSweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 			tf := newTerraform(t, stub)
-			state := tf.applySweep(tf.sweep(func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(2)} }))
-			ran(stub, map[string]domain.Run{"a": {State: domain.RunRunning, Assignment: &domain.Assignment{Host: "local", Port: 9000}}})
+			state := tf.applySweep(
+				tf.sweep(func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(2)} }),
+			)
+			ran(stub, map[string]domain.Run{
+				"a": {State: domain.RunRunning, Assignment: &domain.Assignment{Host: "local", Port: 9000}},
+			})
 			stub.Busy = map[string][]int{"127.0.0.1": {9000}}
 			tf = newTerraform(t, stub)
 			_, diagnostics := tf.plan(theSweep, test.becomes(tf), state)
 			fatalOn(t, nil, diagnostics)
 			_, diagnostics = tf.plan("trainyard_group", workers(tf, test.group), nil)
-			if message := strings.Join(details(diagnostics), "\n"); (message == "") != (test.refused == "") || !strings.Contains(message, test.refused) {
+			if message := strings.Join(details(diagnostics), "\n"); (message == "") != (test.refused == "") ||
+				!strings.Contains(message, test.refused) {
 				t.Errorf("got %q, want %q", message, test.refused)
 			}
 		})
@@ -309,7 +346,10 @@ func TestPlanOfGPUsThatSweepLeaves(t *testing.T) {
 		tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"b": {0}})))
 		config := tf.sweep(func(m *sweep.Model) { m.GPUs = &group.RoleGPUsModel{Pool: "p"} })
 		state := tf.applySweep(config)
-		ran(stub, map[string]domain.Run{"a": {State: domain.RunRunning, Assignment: &domain.Assignment{Host: "b", GPUs: domain.NewDeviceSet(uuid("b", 0))}}})
+		ran(stub, map[string]domain.Run{"a": {
+			State:      domain.RunRunning,
+			Assignment: &domain.Assignment{Host: "b", GPUs: domain.NewDeviceSet(uuid("b", 0))},
+		}})
 		stub.HostGPUs["b"].GPUs[0].MemoryUsedMiB = new(int64(20_000))
 		tf = newTerraform(t, stub)
 		if leaves {
@@ -329,11 +369,13 @@ func TestPlanOfSweepBesideGroup(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	_, diagnostics := tf.plan("trainyard_group", tf.group("lr", role{replicas: 1}), nil)
 	fatalOn(t, nil, diagnostics)
-	if _, diagnostics = tf.plan(theSweep, tf.sweep(), nil); len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `has a group "lr"`) {
+	if _, diagnostics = tf.plan(theSweep, tf.sweep(), nil); len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, `has a group "lr"`) {
 		t.Errorf("got %q", details(diagnostics))
 	}
 
-	tf = newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")), providertest.ObservedGroup(t, false).Document))
+	tf = newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")),
+		providertest.ObservedGroup(t, false).Document))
 	_, diagnostics = tf.plan("trainyard_group", nil, tf.group("g", role{replicas: 2, port: 9000}))
 	fatalOn(t, nil, diagnostics)
 	tf.planSweep(tf.sweep(func(m *sweep.Model) { m.Name = types.StringValue("g") }), nil)
@@ -345,27 +387,69 @@ func TestValidateSweep(t *testing.T) {
 		change func(*sweep.Model)
 		says   []string
 	}{
-		"no runs":      {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{}) }, []string{"No runs: runs: "}},
-		"a key":        {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{"LR_1": {}}) }, []string{`runs["LR_1"]: "LR_1"`, `such as "lr-1"`}},
-		"max_parallel": {func(m *sweep.Model) { m.MaxParallel = new(int64(0)) }, []string{"max_parallel: must be 1 or more, got 0"}},
-		"a pattern":    {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "loss=.*"} }, []string{`objective.pattern: "loss=.*" has 0 capture groups`}},
-		"a goal":       {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "(.*)", Goal: new("max")} }, []string{`objective.goal: unknown goal "max"`, "maximise", "minimise"}},
-		"wait_for":     {func(m *sweep.Model) { m.WaitFor = types.StringValue("ended") }, []string{`wait_for: unknown state to wait for "ended"`, "accepted", "completed"}},
-		"rerun":        {func(m *sweep.Model) { m.Rerun = types.StringValue("none") }, []string{`rerun: unknown rerun rule "none"`, "changed", "failed", "all"}},
-		"then":         {func(m *sweep.Model) { m.OnFailure = &sweep.OnFailureModel{After: 1, Then: new("end")} }, []string{`on_failure.then: unknown failure action "end"`, "stop", "drain"}},
-		"a reserve":    {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{ReservePercent: types.Float64Value(100)} }, []string{"admission.reserve_percent: must be at least 0 and below 100, got 100"}},
-		"a duration":   {func(m *sweep.Model) { m.Retry = &sweep.RetryModel{Delay: types.StringValue("soon")} }, []string{`retry.delay: "soon" is not a valid duration`}},
+		"no runs": {
+			func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{}) }, []string{"No runs: runs: "},
+		},
+		"a key": {
+			func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{"LR_1": {}}) },
+			[]string{`runs["LR_1"]: "LR_1"`, `such as "lr-1"`},
+		},
+		"max_parallel": {
+			func(m *sweep.Model) { m.MaxParallel = new(int64(0)) }, []string{"max_parallel: must be 1 or more, got 0"},
+		},
+		"a pattern": {
+			func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "loss=.*"} },
+			[]string{`objective.pattern: "loss=.*" has 0 capture groups`},
+		},
+		"a goal": {
+			func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "(.*)", Goal: new("max")} },
+			[]string{`objective.goal: unknown goal "max"`, "maximise", "minimise"},
+		},
+		"wait_for": {
+			func(m *sweep.Model) { m.WaitFor = types.StringValue("ended") },
+			[]string{`wait_for: unknown state to wait for "ended"`, "accepted", "completed"},
+		},
+		"rerun": {
+			func(m *sweep.Model) { m.Rerun = types.StringValue("none") },
+			[]string{`rerun: unknown rerun rule "none"`, "changed", "failed", "all"},
+		},
+		"then": {
+			func(m *sweep.Model) { m.OnFailure = &sweep.OnFailureModel{After: 1, Then: new("end")} },
+			[]string{`on_failure.then: unknown failure action "end"`, "stop", "drain"},
+		},
+		"a reserve": {
+			func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{ReservePercent: types.Float64Value(100)} },
+			[]string{"admission.reserve_percent: must be at least 0 and below 100, got 100"},
+		},
+		"a duration": {
+			func(m *sweep.Model) { m.Retry = &sweep.RetryModel{Delay: types.StringValue("soon")} },
+			[]string{`retry.delay: "soon" is not a valid duration`},
+		},
 		"a secret": {func(m *sweep.Model) {
-			m.Image, m.Container = new("trainer:1"), &group.ContainerModel{Secrets: map[string]group.SecretFileModel{"s": {Value: types.StringValue("x"), Version: "1"}}}
+			m.Image, m.Container = new("trainer:1"), &group.ContainerModel{
+				Secrets: map[string]group.SecretFileModel{"s": {Value: types.StringValue("x"), Version: "1"}},
+			}
 		}, []string{"container.secrets: runs start after the apply"}},
-		"a label that is none":             {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack=a")} }, []string{`placement.spread_by: "rack=a"`}},
-		"a label without a name":           {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("")} }, []string{"placement.spread_by", "at least 1"}},
-		"a template":                       {func(m *sweep.Model) { m.Command = []string{"train", "{{ .Env.RATE }}"} }, []string{"command[1]: ", "RATE"}},
-		"no command":                       {func(m *sweep.Model) { m.Command = nil }, []string{"command"}},
-		"free memory that is not declared": {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{FreeMemory: new(true)} }, []string{"resources.memory_mib: ", "declare it"}},
+		"a label that is none": {
+			func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack=a")} },
+			[]string{`placement.spread_by: "rack=a"`},
+		},
+		"a label without a name": {
+			func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("")} },
+			[]string{"placement.spread_by", "at least 1"},
+		},
+		"a template": {
+			func(m *sweep.Model) { m.Command = []string{"train", "{{ .Env.RATE }}"} }, []string{"command[1]: ", "RATE"},
+		},
+		"no command": {func(m *sweep.Model) { m.Command = nil }, []string{"command"}},
+		"free memory that is not declared": {
+			func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{FreeMemory: new(true)} },
+			[]string{"resources.memory_mib: ", "declare it"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			message := strings.Join(tf.validate(theSweep, tftypes.NewValue(tf.schemas[theSweep].ValueType(), tf.sweep(test.change))), "\n")
+			message := strings.Join(tf.validate(theSweep,
+				tftypes.NewValue(tf.schemas[theSweep].ValueType(), tf.sweep(test.change))), "\n")
 			for _, part := range test.says {
 				if !strings.Contains(message, part) {
 					t.Errorf("it says %q, not %q", message, part)

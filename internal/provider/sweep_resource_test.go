@@ -47,12 +47,14 @@ func TestCreateOfSweepThatExists(t *testing.T) {
 	config := tf.sweep()
 	tf.applySweep(config)
 	state, diagnostics := tf.apply(theSweep, config, nil, tf.planSweep(config, nil))
-	if state == nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || diagnostics[0].Summary != "Sweep adopted" {
+	if state == nil || len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning ||
+		diagnostics[0].Summary != "Sweep adopted" {
 		t.Errorf("adopted: got %v (%v)", state, details(diagnostics))
 	}
 	config = tf.sweep(func(m *sweep.Model) { m.MaxParallel = new(int64(2)) })
 	state, diagnostics = tf.apply(theSweep, config, nil, tf.planSweep(config, nil))
-	if state != nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `already has a sweep "lr" with another specification`) {
+	if state != nil || len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, `already has a sweep "lr" with another specification`) {
 		t.Errorf("another: got %v (%v)", state, details(diagnostics))
 	}
 }
@@ -74,7 +76,8 @@ func TestPutOfSweepThatIsChanged(t *testing.T) {
 		providertest.Set(stub, doc)
 	}
 	state, diagnostics := tf.apply(theSweep, config, nil, planned)
-	if state == nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, "changed by someone else in the meantime: apply again") {
+	if state == nil || len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, "changed by someone else in the meantime: apply again") {
 		t.Errorf("got %v (%v)", state, details(diagnostics))
 	}
 }
@@ -95,7 +98,8 @@ func TestPutOfSweepThatFails(t *testing.T) {
 		planned := tf.planSweep(config, nil)
 		stub.Fails = providertest.Failures{test.fails: down}
 		state, diagnostics := tf.apply(theSweep, config, nil, planned)
-		if (state != nil) != test.tracked || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, down.Error()) || strings.Contains(diagnostics[0].Detail, "terraform untaint") != test.tracked {
+		if (state != nil) != test.tracked || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail,
+			down.Error()) || strings.Contains(diagnostics[0].Detail, "terraform untaint") != test.tracked {
 			t.Errorf("%s: got %v (%v)", name, state, details(diagnostics))
 		}
 	}
@@ -128,7 +132,8 @@ func TestSweepThatIsHalfDestroyed(t *testing.T) {
 	}
 	providertest.Change(stub, "lr", func(doc *domain.SweepDocument) { doc.Ending = true })
 	left, diagnostics := tf.apply(theSweep, nil, state, nil)
-	if stored := providertest.Documents[domain.SweepDocument](stub); left != nil || len(diagnostics) > 0 || len(stored) > 0 {
+	if stored := providertest.Documents[domain.SweepDocument](stub); left != nil || len(diagnostics) > 0 ||
+		len(stored) > 0 {
 		t.Errorf("got %v (%v), with the sweeps %v", left, details(diagnostics), stored)
 	}
 }
@@ -139,11 +144,14 @@ func TestDeleteOfWhatSweepUses(t *testing.T) {
 	tf := newTerraform(t, stub)
 	pool := tf.applyPool(tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}})))
 	tf.applySweep(tf.sweep(func(m *sweep.Model) { m.GPUs = &group.RoleGPUsModel{Pool: "p"} }))
-	if left, diagnostics := tf.apply(theGPUPool, nil, pool, nil); left == nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by sweep lr`) {
+	if left, diagnostics := tf.apply(theGPUPool, nil, pool, nil); left == nil || len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, `"p" of cluster "lab" is in use by sweep lr`) {
 		t.Errorf("the pool: got %v (%v)", left, details(diagnostics))
 	}
-	lab := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab"), "engine": providertest.Text("process")})
-	if left, diagnostics := tf.apply("trainyard_cluster", nil, lab, nil); left == nil || len(diagnostics) != 1 || !strings.Contains(diagnostics[0].Detail, `Cluster "lab" still has sweep lr`) {
+	lab := tf.config("trainyard_cluster",
+		map[string]tftypes.Value{"name": providertest.Text("lab"), "engine": providertest.Text("process")})
+	if left, diagnostics := tf.apply("trainyard_cluster", nil, lab, nil); left == nil || len(diagnostics) != 1 ||
+		!strings.Contains(diagnostics[0].Detail, `Cluster "lab" still has sweep lr`) {
 		t.Errorf("the cluster: got %v (%v)", left, details(diagnostics))
 	}
 }
@@ -161,9 +169,12 @@ func TestReadOfSweepData(t *testing.T) {
 		config := nullsOf(s)
 		config["name"] = providertest.Text(name)
 		config["cluster"] = tftypes.NewValue(config["cluster"].Type(), map[string]tftypes.Value{
-			"name": providertest.Text("lab"), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, nil), "id": tftypes.NewValue(tftypes.String, nil),
+			"name": providertest.Text("lab"), "engine": tftypes.NewValue(tftypes.String, nil),
+			"endpoint": tftypes.NewValue(tftypes.String, nil), "id": tftypes.NewValue(tftypes.String, nil),
 		})
-		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{TypeName: theSweep, Config: encode(t, s, tftypes.NewValue(s.ValueType(), config))})
+		resp, err := tf.server.ReadDataSource(t.Context(), &tfprotov6.ReadDataSourceRequest{
+			TypeName: theSweep, Config: encode(t, s, tftypes.NewValue(s.ValueType(), config)),
+		})
 		if err != nil || len(resp.Diagnostics) > 0 {
 			return nil, resp.Diagnostics
 		}
@@ -181,7 +192,8 @@ func TestReadOfSweepData(t *testing.T) {
 	fatalOn(t, nil, diagnostics)
 	at := tftypes.NewAttributePath().WithElementKeyString("b").WithAttributeName("reason")
 	reason, _, err := tftypes.WalkAttributePath(found["runs"], at)
-	if why, ok := reason.(tftypes.Value); err != nil || !ok || !why.Equal(providertest.Text("max_parallel is 1, and 1 are running")) {
+	if why, ok := reason.(tftypes.Value); err != nil || !ok ||
+		!why.Equal(providertest.Text("max_parallel is 1, and 1 are running")) {
 		t.Errorf("run b waits: %v (%v)", reason, err)
 	}
 	if !found["ended"].Equal(tftypes.NewValue(tftypes.Bool, false)) || !found["best"].IsNull() {
@@ -197,7 +209,8 @@ func TestImportOfSweep(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.sweep()
 	state := tf.applySweep(config)
-	resp, err := tf.server.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: theSweep, ID: "lab/lr"})
+	resp, err := tf.server.ImportResourceState(t.Context(),
+		&tfprotov6.ImportResourceStateRequest{TypeName: theSweep, ID: "lab/lr"})
 	fatalOn(t, err, resp.Diagnostics)
 	found, diagnostics := tf.read(theSweep, tf.attributes(theSweep, resp.ImportedResources[0].State))
 	fatalOn(t, nil, diagnostics)

@@ -65,7 +65,9 @@ func encode(t *testing.T, s *tfprotov6.Schema, v tftypes.Value) *tfprotov6.Dynam
 
 // plan plans a resource, and returns the planned attributes. A nil config plans its destruction, a nil prior its
 // creation. Computed attributes of the prior state are proposed, as Terraform does.
-func (tf terraform) plan(name string, config, prior map[string]tftypes.Value) (planned map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+func (tf terraform) plan(
+	name string, config, prior map[string]tftypes.Value,
+) (planned map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
 	s := tf.schemas[name]
 	proposed := maps.Clone(config)
@@ -87,16 +89,21 @@ func (tf terraform) plan(name string, config, prior map[string]tftypes.Value) (p
 }
 
 // applyCluster applies the plan of a cluster, and returns the new state.
-func (tf terraform) applyCluster(config, prior, planned map[string]tftypes.Value) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+func (tf terraform) applyCluster(
+	config, prior, planned map[string]tftypes.Value,
+) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
 	return tf.apply("trainyard_cluster", config, prior, planned)
 }
 
 // apply applies the plan of a resource, and returns the new state.
-func (tf terraform) apply(name string, config, prior, planned map[string]tftypes.Value) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+func (tf terraform) apply(
+	name string, config, prior, planned map[string]tftypes.Value,
+) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
 	resp, err := tf.server.ApplyResourceChange(tf.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: name, Config: tf.object(name, config), PriorState: tf.object(name, prior), PlannedState: tf.object(name, planned),
+		TypeName: name, Config: tf.object(name, config), PriorState: tf.object(name, prior),
+		PlannedState: tf.object(name, planned),
 	})
 	if err != nil {
 		tf.t.Fatal(err)
@@ -105,9 +112,12 @@ func (tf terraform) apply(name string, config, prior, planned map[string]tftypes
 }
 
 // read refreshes a state; found is nil if it is gone.
-func (tf terraform) read(name string, state map[string]tftypes.Value) (found map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
+func (tf terraform) read(
+	name string, state map[string]tftypes.Value,
+) (found map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
-	resp, err := tf.server.ReadResource(tf.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: tf.object(name, state)})
+	resp, err := tf.server.ReadResource(tf.t.Context(),
+		&tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: tf.object(name, state)})
 	if err != nil {
 		tf.t.Fatal(err)
 	}
@@ -196,8 +206,11 @@ func (tf terraform) groupOf(name string, m group.RoleModel) map[string]tftypes.V
 
 // labReference refers to the cluster "lab" of the default engine, at an endpoint or nil.
 func labReference(endpoint any) tftypes.Value {
-	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
+	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{
+		"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String,
+	}}
 	return tftypes.NewValue(typ, map[string]tftypes.Value{
-		"name": providertest.Text("lab"), "engine": tftypes.NewValue(tftypes.String, nil), "endpoint": tftypes.NewValue(tftypes.String, endpoint),
+		"name": providertest.Text("lab"), "engine": tftypes.NewValue(tftypes.String, nil),
+		"endpoint": tftypes.NewValue(tftypes.String, endpoint),
 	})
 }

@@ -9,11 +9,16 @@ import (
 
 func TestLinked(t *testing.T) {
 	for name, c := range map[string]struct{ summary, detail, want string }{
-		"by its summary":          {"Not enough GPUs", "0 of 2 are free.", "#not-enough-gpus"},
-		"by a part of its detail": {"Unable to read cluster", `lab: ssh://ops@gpu1: the host key of "gpu1" is not known`, "#the-host-key-of--is-not-known"},
-		"the longer of two":       {"Member failed", "job-worker-0: exit code 137 (signal 9)", "#exit-code-137-signal-9"},
-		"parts in another order":  {"x", "is not known: the host key of", ""},
-		"none":                    {"Invalid name", "got X", ""},
+		"by its summary": {"Not enough GPUs", "0 of 2 are free.", "#not-enough-gpus"},
+		"by a part of its detail": {
+			"Unable to read cluster", `lab: ssh://ops@gpu1: the host key of "gpu1" is not known`,
+			"#the-host-key-of--is-not-known",
+		},
+		"the longer of two": {
+			"Member failed", "job-worker-0: exit code 137 (signal 9)", "#exit-code-137-signal-9",
+		},
+		"parts in another order": {"x", "is not known: the host key of", ""},
+		"none":                   {"Invalid name", "got X", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := linked("guide", c.summary, c.detail)

@@ -20,7 +20,9 @@ func (s warningServer) ApplyResourceChange(
 	if answer != nil {
 		for _, w := range warnings.All() {
 			answer.Diagnostics = append(answer.Diagnostics,
-				&tfprotov6.Diagnostic{Severity: tfprotov6.DiagnosticSeverityWarning, Summary: w.Summary, Detail: w.Detail})
+				&tfprotov6.Diagnostic{
+					Severity: tfprotov6.DiagnosticSeverityWarning, Summary: w.Summary, Detail: w.Detail,
+				})
 		}
 	}
 	return answer, err

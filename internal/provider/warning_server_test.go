@@ -29,7 +29,8 @@ func TestApplyWarns(t *testing.T) {
 	if len(answer.Diagnostics) != 1 {
 		t.Fatalf("got %v", answer.Diagnostics)
 	}
-	if d := answer.Diagnostics[0]; d.Severity != tfprotov6.DiagnosticSeverityWarning || d.Summary != "No copy" || d.Detail == "" || d.Detail == "Of \x1b[31mhost2." {
+	if d := answer.Diagnostics[0]; d.Severity != tfprotov6.DiagnosticSeverityWarning || d.Summary != "No copy" ||
+		d.Detail == "" || d.Detail == "Of \x1b[31mhost2." {
 		t.Errorf("got %+v", d)
 	}
 }

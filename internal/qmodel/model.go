@@ -68,7 +68,10 @@ type Trained struct {
 // New returns a model with all weights 0 and features that are not normalised. features must be some of [Features].
 func New(algorithm string, features []string) *Model {
 	n := len(features)
-	m := &Model{Algorithm: algorithm, Features: slices.Clone(features), Mean: make([]float64, n), Scale: make([]float64, n), places: make([]int, n)}
+	m := &Model{
+		Algorithm: algorithm, Features: slices.Clone(features), Mean: make([]float64, n), Scale: make([]float64, n),
+		places: make([]int, n),
+	}
 	for i, name := range features {
 		m.Scale[i] = 1
 		m.places[i], _ = place(name)

@@ -54,7 +54,8 @@ func TestGolden(t *testing.T) {
 				state[i] = 8*r.Float64() - 4
 			}
 			values := m.Values(m.Of(state))
-			fmt.Fprintf(&got, "%016x %016x %016x\n", math.Float64bits(values[Up]), math.Float64bits(values[Stay]), math.Float64bits(values[Down]))
+			fmt.Fprintf(&got, "%016x %016x %016x\n", math.Float64bits(values[Up]), math.Float64bits(values[Stay]),
+				math.Float64bits(values[Down]))
 		}
 	}
 	const golden = "testdata/values.txt"
@@ -143,32 +144,52 @@ func TestParse(t *testing.T) {
 		t.Errorf("NaN is encoded: %v", err)
 	}
 	for name, test := range map[string]struct{ text, says string }{
-		"nothing":            {"", "truncated"},
-		"no JSON":            {"weights", "not valid JSON as written by autoscale train"},
-		"a truncated file":   {good[:len(good)/2], "truncated"},
-		"too large":          {good + strings.Repeat(" ", MaxBytes), "at most 262144 are allowed"},
-		"more after it":      {good + "{}", "trailing data after the model"},
-		"no version":         {replaced(`"version": 1,`, ""), "version is missing; this version of Trainyard supports version 1"},
-		"another version":    {replaced(`"version": 1`, `"version": 2, "layers": []`), "version is 2; this version of Trainyard supports version 1"},
-		"another attribute":  {replaced(`"algorithm"`, `"momentum": 1, "algorithm"`), `unknown field "momentum"`},
-		"another algorithm":  {replaced("double-dqn", "sarsa"), `unknown algorithm "sarsa"; use one of ["dqn" "double-dqn"]`},
+		"nothing":          {"", "truncated"},
+		"no JSON":          {"weights", "not valid JSON as written by autoscale train"},
+		"a truncated file": {good[:len(good)/2], "truncated"},
+		"too large":        {good + strings.Repeat(" ", MaxBytes), "at most 262144 are allowed"},
+		"more after it":    {good + "{}", "trailing data after the model"},
+		"no version": {
+			replaced(`"version": 1,`, ""), "version is missing; this version of Trainyard supports version 1",
+		},
+		"another version": {
+			replaced(`"version": 1`, `"version": 2, "layers": []`),
+			"version is 2; this version of Trainyard supports version 1",
+		},
+		"another attribute": {replaced(`"algorithm"`, `"momentum": 1, "algorithm"`), `unknown field "momentum"`},
+		"another algorithm": {
+			replaced("double-dqn", "sarsa"), `unknown algorithm "sarsa"; use one of ["dqn" "double-dqn"]`,
+		},
 		"an unknown feature": {replaced(`"cpu"`, `"moon"`), `unknown feature "moon"; known features are ["load" `},
 		"a feature twice":    {replaced(`"cpu"`, `"load"`), `duplicate feature "load"`},
 		"no load":            {replaced(`"load"`, `"skew"`), `"load" is missing`},
 		"no features":        {replaced(part("features"), `"features": []`), `"load" is missing`},
 		"too few means":      {replaced(part("mean"), `"mean": [0]`), "mean has 1 values, but there are 2 features"},
-		"too many scales":    {replaced(part("scale"), `"scale": [1, 1, 1]`), "scale has 3 values, but there are 2 features"},
-		"a scale of 0":       {replaced(part("scale"), `"scale": [1, 0]`), `scale of feature "cpu" must be finite and above 0, got 0`},
-		"a scale below 0":    {replaced(part("scale"), `"scale": [-1, 1]`), `scale of feature "load" must be finite and above 0, got -1`},
-		"a mean of NaN":      {replaced(part("mean"), `"mean": [NaN, 0]`), "not valid JSON"},
-		"an infinite mean":   {replaced(part("mean"), `"mean": [1e999, 0]`), "not valid JSON"},
-		"other actions":      {replaced(`"up",`, `"more",`), `actions must be ["up" "stay" "down"], in this order, got ["more" "stay" "down"]`},
-		"another size":       {replaced(part("hidden"), `"hidden": [32, 64]`), "hidden must be [64 64], got [32 64]"},
-		"truncated weights":  {replaced(weights, weights[:len(weights)-8]), "weights have"},
-		"half a character":   {replaced(weights, weights[:len(weights)-3]), "weights are not Base64"},
-		"other characters":   {replaced(weights, "!"+weights[1:]), "weights are not Base64"},
-		"weights of NaN":     {replaced(weights, "AADAfwAA"+weights[8:]), "weights must be finite, got NaN at index 0 of layer 1"},
-		"infinite weights":   {replaced(weights, "AACAfwAA"+weights[8:]), "weights must be finite, got +Inf at index 0 of layer 1"},
+		"too many scales": {
+			replaced(part("scale"), `"scale": [1, 1, 1]`), "scale has 3 values, but there are 2 features",
+		},
+		"a scale of 0": {
+			replaced(part("scale"), `"scale": [1, 0]`), `scale of feature "cpu" must be finite and above 0, got 0`,
+		},
+		"a scale below 0": {
+			replaced(part("scale"), `"scale": [-1, 1]`), `scale of feature "load" must be finite and above 0, got -1`,
+		},
+		"a mean of NaN":    {replaced(part("mean"), `"mean": [NaN, 0]`), "not valid JSON"},
+		"an infinite mean": {replaced(part("mean"), `"mean": [1e999, 0]`), "not valid JSON"},
+		"other actions": {
+			replaced(`"up",`, `"more",`),
+			`actions must be ["up" "stay" "down"], in this order, got ["more" "stay" "down"]`,
+		},
+		"another size":      {replaced(part("hidden"), `"hidden": [32, 64]`), "hidden must be [64 64], got [32 64]"},
+		"truncated weights": {replaced(weights, weights[:len(weights)-8]), "weights have"},
+		"half a character":  {replaced(weights, weights[:len(weights)-3]), "weights are not Base64"},
+		"other characters":  {replaced(weights, "!"+weights[1:]), "weights are not Base64"},
+		"weights of NaN": {
+			replaced(weights, "AADAfwAA"+weights[8:]), "weights must be finite, got NaN at index 0 of layer 1",
+		},
+		"infinite weights": {
+			replaced(weights, "AACAfwAA"+weights[8:]), "weights must be finite, got +Inf at index 0 of layer 1",
+		},
 	} {
 		if _, err := Parse([]byte(test.text)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, and not %q", name, err, test.says)
@@ -181,7 +202,9 @@ func FuzzParse(f *testing.F) {
 	text := encoded(f, random(2, "load"))
 	f.Add(text)
 	f.Add(text[:len(text)-20])
-	f.Add([]byte(`{"version":1,"algorithm":"dqn","features":["load"],"mean":[0],"scale":[1],"actions":["up","stay","down"],"hidden":[64,64],"weights":"AAAA","trained":{}}`))
+	f.Add([]byte(
+		`{"version":1,"algorithm":"dqn","features":["load"],"mean":[0],"scale":[1],"actions":["up","stay","down"],"hidden":[64,64],"weights":"AAAA","trained":{}}`,
+	))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := Parse(text)
 		if err != nil {

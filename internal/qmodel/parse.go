@@ -61,7 +61,8 @@ func read(text []byte) (f file, err error) {
 		return f, fmt.Errorf("the model is not valid JSON as written by autoscale train: %w", ended(err))
 	}
 	if head.Version == nil || *head.Version != Version {
-		return f, fmt.Errorf("version is %s; this version of Trainyard supports version %d", versionOf(head.Version), Version)
+		return f, fmt.Errorf("version is %s; this version of Trainyard supports version %d", versionOf(head.Version),
+			Version)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -107,7 +108,8 @@ func (f file) check() error {
 		values []float64
 	}{{"mean", f.Mean}, {"scale", f.Scale}} {
 		if len(list.values) != len(f.Features) {
-			return fmt.Errorf("%s has %d values, but there are %d features; it needs one for each", list.name, len(list.values), len(f.Features))
+			return fmt.Errorf("%s has %d values, but there are %d features; it needs one for each", list.name,
+				len(list.values), len(f.Features))
 		}
 	}
 	return checkNormal(f.Features, f.Mean, f.Scale)
@@ -147,7 +149,11 @@ func (m *Model) setWeights(data []byte) error {
 		needed += (size.in + 1) * size.out
 	}
 	if len(data) != 4*needed {
-		return fmt.Errorf("weights have %d bytes; expected %d, which are %d float32s for %d features and two layers of %d hidden units", len(data), 4*needed, needed, len(m.Features), Hidden)
+		return fmt.Errorf(
+			"weights have %d bytes; expected %d, which are %d float32s for %d features and two layers of %d "+
+				"hidden units",
+			len(data), 4*needed, needed, len(m.Features), Hidden,
+		)
 	}
 	for i := range m.Layers {
 		for _, values := range [][]float32{m.Layers[i].Weights, m.Layers[i].Bias} {
@@ -173,7 +179,8 @@ func (m *Model) Encode() ([]byte, error) {
 		}
 	}
 	f := file{
-		Version: Version, Algorithm: m.Algorithm, Features: m.Features, Mean: m.Mean, Scale: m.Scale, Actions: Actions[:], Hidden: hidden,
+		Version: Version, Algorithm: m.Algorithm, Features: m.Features, Mean: m.Mean, Scale: m.Scale,
+		Actions: Actions[:], Hidden: hidden,
 		Weights: base64.StdEncoding.EncodeToString(weights), Trained: m.Trained,
 	}
 	text, err := json.MarshalIndent(f, "", "  ")

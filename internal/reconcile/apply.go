@@ -21,7 +21,8 @@ type ExistsError struct{ Cluster, Group, From string }
 
 // Error says what to do about it.
 func (e *ExistsError) Error() string {
-	return fmt.Sprintf("cluster %q already has a group %q with another specification; choose another name, or import it: terraform import <address> %s",
+	return fmt.Sprintf("cluster %q already has a group %q with another specification; choose another name, or import "+
+		"it: terraform import <address> %s",
 		e.Cluster, e.Group, e.From+domain.GroupID(e.Cluster, e.Group))
 }
 
@@ -114,7 +115,9 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 }
 
 // allocateNow is allocate for a group that does not wait for room.
-func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+func (r Reconciler) allocateNow(
+	ctx context.Context, spec domain.Group, back *domain.GroupDocument,
+) (decision Decision, observed []domain.Observed, err error) {
 	err = r.asking(ctx, spec, func(by *gpuReport) error {
 		decision, observed, err = r.allocateBy(ctx, by, spec, back)
 		return err
@@ -124,7 +127,9 @@ func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *do
 
 // allocateBy is allocateNow with the GPUs that the hosts reported. It returns [errUnreportedGPUs] if
 // they have to be asked first.
-func (r Reconciler) allocateBy(ctx context.Context, by *gpuReport, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+func (r Reconciler) allocateBy(
+	ctx context.Context, by *gpuReport, spec domain.Group, back *domain.GroupDocument,
+) (decision Decision, observed []domain.Observed, err error) {
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)
 	if err != nil {
 		return Decision{}, nil, err
@@ -208,12 +213,14 @@ func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.
 	for _, o := range observed {
 		running[o.Name] = !o.State.Ended()
 	}
-	return r.carryOut(ctx, d, slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return waiting[c.Member] && running[c.Member] }))
+	return r.carryOut(ctx, d,
+		slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return waiting[c.Member] && running[c.Member] }))
 }
 
 // carryOut executes changes; all members among them start at once.
 func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) error {
-	r.say(ctx, d.Document.Spec.Name, "changing members", append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
+	r.say(ctx, d.Document.Spec.Name, "changing members",
+		append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
 	var remove []string
 	var stage []domain.MemberSpec
 	// The current run is started even if nothing is staged: that drops what an interrupted apply

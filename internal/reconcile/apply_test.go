@@ -55,8 +55,10 @@ func TestCreate(t *testing.T) {
 	}
 	want := []string{
 		"Get group",
-		"Lock", "Lock", "Get cluster", "Inventory", "List group", "List sweep", "Observe", "List room-request", "Preflight", "Put group",
-		"StartController", "Stage", "Start", "Watch", "Observe", "Get group", "Observe", "Get group", "Put group", "Prune",
+		"Lock", "Lock", "Get cluster", "Inventory", "List group", "List sweep", "Observe", "List room-request",
+		"Preflight", "Put group",
+		"StartController", "Stage", "Start", "Watch", "Observe", "Get group", "Observe", "Get group", "Put group",
+		"Prune",
 	}
 	if diff := cmp.Diff(want, calls.made()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -106,7 +108,8 @@ func TestCreateOverAnExistingGroup(t *testing.T) {
 			}
 			if !c.adopted {
 				var exists *reconcile.ExistsError
-				if !errors.As(err, &exists) || *exists != (reconcile.ExistsError{Cluster: "lab", Group: "mnist"}) || !strings.Contains(err.Error(), "terraform import <address> lab/mnist") {
+				if !errors.As(err, &exists) || *exists != (reconcile.ExistsError{Cluster: "lab", Group: "mnist"}) ||
+					!strings.Contains(err.Error(), "terraform import <address> lab/mnist") {
 					t.Errorf("the error is %v", err)
 				}
 				if diff := cmp.Diff(before, f.document(t, "mnist")); diff != "" {
@@ -157,13 +160,28 @@ func TestUpdateKeepsWhatIsAsDesired(t *testing.T) {
 		// runs is how often each member was started in total.
 		runs map[string]int
 	}{
-		"no change":             {group(1, 2), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
-		"what it waits for":     {group(1, 2, func(g *domain.Group) { g.Completion.Deadline = duration(1 << 62) }), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
-		"one role":              {group(1, 2, role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 2, "mnist-worker-1": 2}},
-		"a further worker":      {group(1, 3), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2, "mnist-worker-2": 1}},
-		"a worker less":         {group(1, 1), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2}},
-		"a trigger":             {group(1, 2, trigger("v2")), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2}},
-		"other labels of hosts": {group(1, 2, role("ps", func(r *domain.Role) { r.Placement.Strategy = domain.Pack })), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
+		"no change": {
+			group(1, 2), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1},
+		},
+		"what it waits for": {
+			group(1, 2, func(g *domain.Group) { g.Completion.Deadline = duration(1 << 62) }),
+			map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1},
+		},
+		"one role": {
+			group(1, 2, role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })),
+			map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 2, "mnist-worker-1": 2},
+		},
+		"a further worker": {
+			group(1, 3), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2, "mnist-worker-2": 1},
+		},
+		"a worker less": {group(1, 1), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2}},
+		"a trigger": {
+			group(1, 2, trigger("v2")), map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2},
+		},
+		"other labels of hosts": {
+			group(1, 2, role("ps", func(r *domain.Role) { r.Placement.Strategy = domain.Pack })),
+			map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, r := applied(t, group(1, 2))
@@ -199,7 +217,9 @@ func TestUpdateWithoutChange(t *testing.T) {
 // TestPreflightAsksOncePerRole: members of a role on the same host run the same program.
 func TestPreflightAsksOncePerRole(t *testing.T) {
 	f := newFake()
-	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, lab(), group(2, 3)), map[string]bool{"mnist-worker-0": true})
+	problems, err := reconcile.Reconciler{
+		Engine: f,
+	}.Preflight(t.Context(), decide(t, lab(), group(2, 3)), map[string]bool{"mnist-worker-0": true})
 	must(t, err)
 	var asked []string
 	for _, p := range problems {
@@ -222,7 +242,10 @@ func TestPreflightAsksOnEachHost(t *testing.T) {
 	for _, p := range problems {
 		details = append(details, p.Detail)
 	}
-	want := []string{"nothing keeps mnist-worker-0 from using more", `"train" is not there`, "nothing keeps mnist-worker-1 from using more"}
+	want := []string{
+		"nothing keeps mnist-worker-0 from using more", `"train" is not there`,
+		"nothing keeps mnist-worker-1 from using more",
+	}
 	if diff := cmp.Diff(want, details); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
@@ -236,7 +259,8 @@ func TestPreflightTellsOfResidents(t *testing.T) {
 	d := decide(t, lab(), group(2, 3))
 	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), d, nil)
 	must(t, err)
-	if faults, are := errors.AsType[domain.Problems](problems.Err()); !are || len(faults) != 1 || faults[0].Path.String() != "cluster" || faults[0].Detail != f.traits.NoResidents {
+	if faults, are := errors.AsType[domain.Problems](problems.Err()); !are || len(faults) != 1 ||
+		faults[0].Path.String() != "cluster" || faults[0].Detail != f.traits.NoResidents {
 		t.Errorf("got %v", problems)
 	}
 	kept := map[string]bool{}
@@ -257,8 +281,10 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"by the specification": {group(1, 0), "Missing role"},
-		"by the hosts":         {group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 65 })), "Request beyond any host"},
-		"by the engine":        {group(1, 1, func(g *domain.Group) { g.Command = []string{"absent"} }), "Command not found"},
+		"by the hosts": {
+			group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 65 })), "Request beyond any host",
+		},
+		"by the engine": {group(1, 1, func(g *domain.Group) { g.Command = []string{"absent"} }), "Command not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := applied(t, group(1, 1))
@@ -308,10 +334,12 @@ func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 	if !errors.As(err, &failure) {
 		t.Fatalf("a member that failed: %v", err)
 	}
-	if failure.Member.Name != "mnist-worker-1" || failure.Cause != "exit code 127, which is final" || len(failure.Log) != 20 || failure.Log[19] != "line 29" {
+	if failure.Member.Name != "mnist-worker-1" || failure.Cause != "exit code 127, which is final" ||
+		len(failure.Log) != 20 || failure.Log[19] != "line 29" {
 		t.Errorf("the error is %+v", failure)
 	}
-	if text := err.Error(); !strings.HasPrefix(text, "member mnist-worker-1 on host "+failure.Member.Host+": exit code 127, which is final\n\nIts last log lines:\n  line 10\n  line 11\n") {
+	if text := err.Error(); !strings.HasPrefix(text, "member mnist-worker-1 on host "+failure.Member.Host+
+		": exit code 127, which is final\n\nIts last log lines:\n  line 10\n  line 11\n") {
 		t.Errorf("the error says: %s", text)
 	}
 	for _, call := range []string{"Remove", "Stop", "Delete group"} {
@@ -329,7 +357,8 @@ func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 	// The next apply gives it another run, and leaves those alone that run already.
 	must(t, r.Update(within(t), group(1, 2)))
 	if f.cast()["mnist-worker-1"].runs != 2 || f.cast()["mnist-worker-0"].runs != 1 {
-		t.Errorf("worker 1 was started %d times, worker 0 %d times", f.cast()["mnist-worker-1"].runs, f.cast()["mnist-worker-0"].runs)
+		t.Errorf("worker 1 was started %d times, worker 0 %d times", f.cast()["mnist-worker-1"].runs,
+			f.cast()["mnist-worker-0"].runs)
 	}
 	if f.document(t, "mnist").Applying {
 		t.Error("the document says that the apply did not end well")
@@ -348,11 +377,13 @@ func TestMemberErrorWithoutLog(t *testing.T) {
 	}
 	err := reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1))
 	var failure *reconcile.MemberError
-	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || !strings.Contains(err.Error(), "its log could not be read: no such disk") {
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" ||
+		!strings.Contains(err.Error(), "its log could not be read: no such disk") {
 		t.Errorf("the error is %v", err)
 	}
 	f.logs["mnist-worker-0"] = nil
-	if text := (&reconcile.MemberError{Member: failure.Member, Cause: "it broke"}).Error(); strings.Contains(text, "log") {
+	if text := (&reconcile.MemberError{Member: failure.Member, Cause: "it broke"}).Error(); strings.Contains(text,
+		"log") {
 		t.Errorf("without log lines the error says: %s", text)
 	}
 }
@@ -362,9 +393,12 @@ func TestServiceThatEnds(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{exits(0)}}
 	f.plays["mnist-ps-0"] = []play{{waits, waits, waits}}
-	err := reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenNever }))
+	err := reconcile.Reconciler{
+		Engine: f,
+	}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenNever }))
 	var failure *reconcile.MemberError
-	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || !strings.Contains(err.Error(), "exited with code 0") {
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" ||
+		!strings.Contains(err.Error(), "exited with code 0") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -385,7 +419,8 @@ func TestMemberThatCannotStart(t *testing.T) {
 	r := reconcile.Reconciler{Engine: f}
 	err := r.Update(within(t), group(1, 1))
 	var failure *reconcile.MemberError
-	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || failure.Member.State != domain.StateRestarting {
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" ||
+		failure.Member.State != domain.StateRestarting {
 		t.Errorf("the error is %v", err)
 	}
 	must(t, r.Update(within(t), group(1, 1)))
@@ -397,8 +432,14 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		play play
 		want string
 	}{
-		"pending":  {play{waits, waits, waits, waits}, `group "mnist" is pending, not running yet, and continues: context canceled`},
-		"degraded": {play{exits(137), waits, waits, waits}, `group "mnist" is degraded (restarting: mnist-worker-0), not running yet, and continues: context canceled`},
+		"pending": {
+			play{waits, waits, waits, waits},
+			`group "mnist" is pending, not running yet, and continues: context canceled`,
+		},
+		"degraded": {
+			play{exits(137), waits, waits, waits},
+			`group "mnist" is degraded (restarting: mnist-worker-0), not running yet, and continues: context canceled`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()

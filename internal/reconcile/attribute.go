@@ -59,9 +59,16 @@ func attributesOf(want, live domain.MemberSpec) []attribute {
 // JSON tags, and three that no role declares.
 var fixedAttributes = append(
 	attributesIn(reflect.TypeFor[domain.Role](), reflect.TypeFor[domain.MemberSpec](), attribute{}, nil),
-	attribute{path: domain.Path{"files"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Files) }},
-	attribute{path: domain.Path{"kept"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Kept) }},
-	attribute{path: domain.Path{"placement"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Host) }},
+	attribute{
+		path: domain.Path{"files"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Files) },
+	},
+	attribute{
+		path: domain.Path{"kept"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Kept) },
+	},
+	attribute{
+		path: domain.Path{"placement"},
+		get:  func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Host) },
+	},
 )
 
 // whole lists structs that are reported as one attribute.
@@ -69,8 +76,9 @@ var whole = []string{"update", "container.health_check", "container.logging"}
 
 // merges lists attributes whose merge is not [overlay].
 var merges = map[string]func(declared, want, live reflect.Value) reflect.Value{
-	"mounts":          overlayMounts,
-	"placement.hosts": func(_, _, live reflect.Value) reflect.Value { return live }, // the order of hosts has no meaning
+	"mounts": overlayMounts,
+	// the order of hosts has no meaning
+	"placement.hosts": func(_, _, live reflect.Value) reflect.Value { return live },
 }
 
 // attributesIn returns the attributes that role and spec, a part of a role and of a specification, have in common. The
@@ -89,7 +97,9 @@ func attributesIn(role, spec reflect.Type, parent attribute, template []int) []a
 		}
 		a := attribute{
 			path: parent.path.At(name), declares: declaredIn(own, name), merge: overlay,
-			get: func(s *domain.MemberSpec) reflect.Value { return rounded(parent.ofSpec(s).FieldByIndex(common.Index)) },
+			get: func(s *domain.MemberSpec) reflect.Value {
+				return rounded(parent.ofSpec(s).FieldByIndex(common.Index))
+			},
 		}
 		path := a.path.String()
 		if merge, found := merges[path]; found {

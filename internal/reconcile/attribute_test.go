@@ -55,8 +55,10 @@ func TestDifferences(t *testing.T) {
 		"container.shm_size_mib": func(live *domain.MemberSpec) { live.Container.ShmSizeMiB = 64 },
 		"container.ulimits":      func(live *domain.MemberSpec) { live.Container.Ulimits = nil },
 		"container.health_check": func(live *domain.MemberSpec) { live.Container.HealthCheck = nil },
-		"container.logging":      func(live *domain.MemberSpec) { live.Container.Logging = &domain.Logging{Driver: "none"} },
-		"container.ports":        func(live *domain.MemberSpec) { live.Container.Ports = map[string]domain.PublishedPort{} },
+		"container.logging": func(live *domain.MemberSpec) {
+			live.Container.Logging = &domain.Logging{Driver: "none"}
+		},
+		"container.ports": func(live *domain.MemberSpec) { live.Container.Ports = map[string]domain.PublishedPort{} },
 		"container.configs, container.secrets": func(live *domain.MemberSpec) {
 			live.Container.Configs, live.Container.Secrets = map[string]domain.ConfigFile{"a": {}}, nil
 		},
@@ -117,7 +119,8 @@ func TestEveryFieldDrifts(t *testing.T) {
 				t.Errorf("%s%s is not covered: the changes are %+v", prefix, name, changes)
 				continue
 			}
-			if diff := cmp.Diff(value, c.declared(read.Found().Spec.EffectiveTemplate("ps")).FieldByName(field.Name).Interface()); diff != "" {
+			if diff := cmp.Diff(value,
+				c.declared(read.Found().Spec.EffectiveTemplate("ps")).FieldByName(field.Name).Interface()); diff != "" {
 				t.Errorf("%s%s as found (-live +found):\n%s", prefix, name, diff)
 			}
 		}

@@ -91,7 +91,9 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		members = topology.Expand(spec, counts, absent)
 	}
 	if _, taken := view.Sweeps[spec.Name]; taken {
-		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a sweep %q, whose runs are members of a group of that name; choose another name", spec.Cluster, spec.Name)
+		problems.Add(domain.Path{"name"}, "Name in use",
+			"cluster %q has a sweep %q, whose runs are members of a group of that name; choose another name",
+			spec.Cluster, spec.Name)
 	}
 	checkNames(&problems, view.occupants(), spec.Name, members)
 	checkTaken(&problems, view, spec, members)
@@ -132,8 +134,10 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	decision.retryFailed = previous.Applying
 	decision.inform = map[string]bool{}
 	for name, now := range spec.Roles {
-		before, distributed := previous.Spec.Roles[name], SchedulingOf(view.Traits, spec, name) == domain.SchedulingEngine
-		decision.inform[name] = distributed && (previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update))
+		before, distributed := previous.Spec.Roles[name],
+			SchedulingOf(view.Traits, spec, name) == domain.SchedulingEngine
+		decision.inform[name] = distributed &&
+			(previous.Applying || !samePlaces(before.Placement, now.Placement) || !before.Update.Equal(now.Update))
 	}
 	return decision, problems
 }
@@ -159,9 +163,12 @@ func (v View) input(group domain.Group, members []domain.Member) placement.Input
 
 // absentIn returns the indexes that roles leave out, starting from the stored ones. Engine-scheduled members get their
 // indexes from the engine.
-func absentIn(traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
+func absentIn(
+	traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int,
+) map[string][]int {
 	stored = maps.Clone(stored)
-	maps.DeleteFunc(stored, func(role string, _ []int) bool { return SchedulingOf(traits, spec, role) == domain.SchedulingEngine })
+	maps.DeleteFunc(stored,
+		func(role string, _ []int) bool { return SchedulingOf(traits, spec, role) == domain.SchedulingEngine })
 	return topology.Absent(spec, counts, stored)
 }
 
@@ -229,22 +236,34 @@ func checkSize(problems *domain.Problems, traits engine.Traits, document domain.
 	case err != nil:
 		problems.Add(nil, "Group can't be stored", "%v", err)
 	case len(data) > traits.MaxItem && document.Before != nil:
-		problems.Add(nil, "Group too large", "the stored group takes %d bytes, including the specification to roll back to, and a cluster of engine %q stores at most %d: "+
-			"shrink its configs, environment and commands, move them into the image or onto the hosts, or leave out update.on_failure = %q", len(data), traits.Name, traits.MaxItem, domain.UpdateRollback)
+		problems.Add(nil, "Group too large",
+			"the stored group takes %d bytes, including the specification to roll back to, and a cluster of engine "+
+				"%q stores at most %d: "+
+				"shrink its configs, environment and commands, move them into the image or onto the hosts, or leave "+
+				"out update.on_failure = %q",
+			len(data), traits.Name, traits.MaxItem, domain.UpdateRollback)
 	case len(data) > traits.MaxItem:
-		problems.Add(nil, "Group too large", "the stored group takes %d bytes, and a cluster of engine %q stores at most %d: "+
-			"shrink its configs, environment and commands, or move them into the image or onto the hosts", len(data), traits.Name, traits.MaxItem)
+		problems.Add(nil, "Group too large",
+			"the stored group takes %d bytes, and a cluster of engine %q stores at most %d: "+
+				"shrink its configs, environment and commands, or move them into the image or onto the hosts", len(
+				data,
+			),
+			traits.Name, traits.MaxItem)
 	}
 }
 
 // samePlaces reports whether two placements allow the same hosts and distribute members the same way.
 func samePlaces(a, b domain.Placement) bool {
-	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && a.SpreadBy == b.SpreadBy && maps.Equal(a.Labels, b.Labels) && slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
+	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && a.SpreadBy == b.SpreadBy &&
+		maps.Equal(a.Labels, b.Labels) &&
+		slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
 }
 
 // checkNames adds a problem if a member would have the name of another group's: group a-b with role c makes the same
 // names as group a with role b-c.
-func checkNames(problems *domain.Problems, groups map[string]domain.GroupDocument, group string, members []domain.Member) {
+func checkNames(
+	problems *domain.Problems, groups map[string]domain.GroupDocument, group string, members []domain.Member,
+) {
 	for _, other := range slices.Sorted(maps.Keys(groups)) {
 		if other == group {
 			continue
@@ -252,7 +271,8 @@ func checkNames(problems *domain.Problems, groups map[string]domain.GroupDocumen
 		for _, m := range members {
 			if _, taken := groups[other].Assignments[m.Name]; taken {
 				problems.Add(domain.Path{"roles", domain.Key(m.Role)}, "Member name in use",
-					"a member would be named %q, but group %q of this cluster already has a member of that name; rename the group or the role", m.Name, other)
+					"a member would be named %q, but group %q of this cluster already has a member of that name; "+
+						"rename the group or the role", m.Name, other)
 				break
 			}
 		}
@@ -298,7 +318,10 @@ func placed(view View, doc domain.GroupDocument, members []domain.Member) Decisi
 		}
 		members[i].Place(scheduling, assigned, host)
 	}
-	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesOf).Sized(doc.Sizes)}
+	return Decision{
+		Document: doc, Members: members,
+		Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesOf).Sized(doc.Sizes),
+	}
 }
 
 // KeptIn returns the names of the members that the decision leaves as they are in the stored document.

@@ -16,9 +16,13 @@ import (
 // lab returns a view of a one-host cluster with these groups.
 func lab(docs ...domain.GroupDocument) reconcile.View {
 	view := reconcile.View{
-		Traits:    engine.Traits{Name: "fake"},
-		Inventory: engine.Inventory{Hosts: map[string]domain.Host{"a": {Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 8, MemoryMiB: 1024}}}},
-		Groups:    map[string]domain.GroupDocument{},
+		Traits: engine.Traits{Name: "fake"},
+		Inventory: engine.Inventory{
+			Hosts: map[string]domain.Host{
+				"a": {Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 8, MemoryMiB: 1024}},
+			},
+		},
+		Groups: map[string]domain.GroupDocument{},
 	}
 	for _, doc := range docs {
 		view.Groups[doc.Spec.Name] = doc
@@ -48,16 +52,26 @@ func TestDecideNew(t *testing.T) {
 		MinRun: 1, Spec: d.Document.Spec,
 		Counts: map[string]int{"ps": 1, "worker": 2},
 		Assignments: map[string]domain.Assignment{
-			"mnist-ps-0": {Host: "a", Port: 8000}, "mnist-worker-0": {Host: "a", Port: 20000}, "mnist-worker-1": {Host: "a", Port: 20001},
+			"mnist-ps-0": {Host: "a", Port: 8000}, "mnist-worker-0": {Host: "a", Port: 20000},
+			"mnist-worker-1": {Host: "a", Port: 20001},
 		},
 	}
 	if diff := cmp.Diff(want, d.Document); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
 	members := []domain.Member{
-		{Name: "mnist-ps-0", Role: "ps", Scheduling: domain.SchedulingPinned, Host: "a", Port: 8000, Address: "10.0.0.1:8000"},
-		{Name: "mnist-worker-0", Role: "worker", Scheduling: domain.SchedulingPinned, Host: "a", Port: 20000, Address: "10.0.0.1:20000"},
-		{Name: "mnist-worker-1", Role: "worker", Index: 1, Scheduling: domain.SchedulingPinned, Host: "a", Port: 20001, Address: "10.0.0.1:20001"},
+		{
+			Name: "mnist-ps-0", Role: "ps", Scheduling: domain.SchedulingPinned, Host: "a", Port: 8000,
+			Address: "10.0.0.1:8000",
+		},
+		{
+			Name: "mnist-worker-0", Role: "worker", Scheduling: domain.SchedulingPinned, Host: "a", Port: 20000,
+			Address: "10.0.0.1:20000",
+		},
+		{
+			Name: "mnist-worker-1", Role: "worker", Index: 1, Scheduling: domain.SchedulingPinned, Host: "a",
+			Port: 20001, Address: "10.0.0.1:20001",
+		},
 	}
 	if diff := cmp.Diff(members, d.Members); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
@@ -181,10 +195,15 @@ func TestDecideProblems(t *testing.T) {
 			named(lab(), "mnist-worker-1"), group(1, 2), "Member name in use",
 		},
 		"a pool's name of somebody else": {
-			named(distributing(lab()), "mnist-worker"), group(1, 2, func(g *domain.Group) { g.Framework = "spark"; g.Roles["master"] = g.Roles["ps"]; delete(g.Roles, "ps") }), "Member name in use",
+			named(distributing(lab()), "mnist-worker"), group(1, 2, func(g *domain.Group) {
+				g.Framework = "spark"
+				g.Roles["master"] = g.Roles["ps"]
+				delete(g.Roles, "ps")
+			}), "Member name in use",
 		},
 		"a port of another": {
-			lab(other), group(1, 1, role("ps", func(r *domain.Role) { r.Port = new(20000) })), "Port taken by another group",
+			lab(other), group(1, 1, role("ps", func(r *domain.Role) { r.Port = new(20000) })),
+			"Port taken by another group",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,8 +225,13 @@ func TestDecideKnowsTheInventory(t *testing.T) {
 		change func(inventory *engine.Inventory)
 		want   string
 	}{
-		"a host that is down":        {func(i *engine.Inventory) { i.Closed = map[string]string{"a": "host a is down"} }, "host a is down"},
-		"what others have reserved":  {func(i *engine.Inventory) { i.Reserved = map[string]domain.Resources{"a": {CPUs: 6}} }, "6 reserved by other services"},
+		"a host that is down": {
+			func(i *engine.Inventory) { i.Closed = map[string]string{"a": "host a is down"} }, "host a is down",
+		},
+		"what others have reserved": {
+			func(i *engine.Inventory) { i.Reserved = map[string]domain.Resources{"a": {CPUs: 6}} },
+			"6 reserved by other services",
+		},
 		"a network without any room": {func(i *engine.Inventory) { i.Addresses = 3 }, "addresses for 3 members"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +257,9 @@ func TestDecideKnowsTheInventory(t *testing.T) {
 func pool(workers int, hosts ...string) domain.Group {
 	return group(0, workers, func(g *domain.Group) {
 		g.Framework = "spark"
-		g.Roles = map[string]domain.Role{"master": {}, "worker": {Replicas: &workers, Placement: domain.Placement{Hosts: hosts}}}
+		g.Roles = map[string]domain.Role{
+			"master": {}, "worker": {Replicas: &workers, Placement: domain.Placement{Hosts: hosts}},
+		}
 	})
 }
 
@@ -275,7 +301,8 @@ func TestDecideSpreadBy(t *testing.T) {
 		t.Errorf("the changes are %+v", changes)
 	}
 	const at = `roles["worker"].placement.spread_by`
-	if _, problems := reconcile.Decide(lab(document), spec); len(problems) != 1 || problems[0].Warning || problems[0].Path.String() != at {
+	if _, problems := reconcile.Decide(lab(document), spec); len(problems) != 1 || problems[0].Warning ||
+		problems[0].Path.String() != at {
 		t.Errorf("a label of no host: %v", problems)
 	}
 	after.Document.Revision = 2
@@ -297,7 +324,8 @@ func TestPoolsChangeAsOne(t *testing.T) {
 	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
 	d := decide(t, view, pool(3))
 	for _, m := range d.Members {
-		if want := map[bool]string{true: addressed("mnist-worker") + ":20000", false: addressed("mnist-master-0") + ":20000"}[m.Role == "worker"]; m.Address != want {
+		if want := map[bool]string{true: addressed("mnist-worker") +
+			":20000", false: addressed("mnist-master-0") + ":20000"}[m.Role == "worker"]; m.Address != want {
 			t.Errorf("%s is at %s, not %s", m.Name, m.Address, want)
 		}
 	}
@@ -313,7 +341,9 @@ func TestPoolsChangeAsOne(t *testing.T) {
 		want   string
 	}{
 		"as they should be": {d, func(w []domain.Observed) []domain.Observed { return w }, ""},
-		"one is missing":    {d, func(w []domain.Observed) []domain.Observed { return w[:2] }, "mnist-worker-2 start 2"},
+		"one is missing": {
+			d, func(w []domain.Observed) []domain.Observed { return w[:2] }, "mnist-worker-2 start 2",
+		},
 		"one is about to end": {d, func(w []domain.Observed) []domain.Observed {
 			w[2].Hash, w[2].Run = "", 0
 			return w
@@ -362,7 +392,8 @@ func TestDecideRefusesPools(t *testing.T) {
 		t.Errorf("members that are placed have an index: %v", problems)
 	}
 	view.Traits.Schedules = true
-	if _, problems := reconcile.Decide(view, spec); problems.Err() == nil || problems[0].Path.String() != `roles["worker"].args[0]` {
+	if _, problems := reconcile.Decide(view, spec); problems.Err() == nil ||
+		problems[0].Path.String() != `roles["worker"].args[0]` {
 		t.Errorf("members that the engine distributes have none: %v", problems)
 	}
 }
@@ -370,7 +401,8 @@ func TestDecideRefusesPools(t *testing.T) {
 // TestDecideKnowsWhatFits: the plan rejects a document that is too large for the engine.
 func TestDecideKnowsWhatFits(t *testing.T) {
 	large := func(changes ...func(g *domain.Group)) domain.Group {
-		return group(1, 2, append(changes, func(g *domain.Group) { g.Env = map[string]string{"LARGE": strings.Repeat("x", 3000)} })...)
+		return group(1, 2,
+			append(changes, func(g *domain.Group) { g.Env = map[string]string{"LARGE": strings.Repeat("x", 3000)} })...)
 	}
 	view := lab()
 	before := stored(t, large(), 2)
@@ -380,11 +412,14 @@ func TestDecideKnowsWhatFits(t *testing.T) {
 		spec    domain.Group
 		refused string
 	}{
-		"no bound":                  {0, nil, large(), ""},
-		"fits":                      {5000, nil, large(), ""},
-		"too large":                 {3000, nil, large(), "stores at most 3000"},
-		"fits over another":         {5000, &before, large(), ""},
-		"with what it goes back to": {5000, &before, updated(large(), domain.Update{OnFailure: domain.UpdateRollback}), `leave out update.on_failure = "rollback"`},
+		"no bound":          {0, nil, large(), ""},
+		"fits":              {5000, nil, large(), ""},
+		"too large":         {3000, nil, large(), "stores at most 3000"},
+		"fits over another": {5000, &before, large(), ""},
+		"with what it goes back to": {
+			5000, &before, updated(large(), domain.Update{OnFailure: domain.UpdateRollback}),
+			`leave out update.on_failure = "rollback"`,
+		},
 	} {
 		view.Traits.MaxItem = c.most
 		view.Groups = map[string]domain.GroupDocument{}
@@ -392,7 +427,8 @@ func TestDecideKnowsWhatFits(t *testing.T) {
 			view.Groups["mnist"] = *c.stored
 		}
 		_, problems := reconcile.Decide(view, c.spec)
-		if err := problems.Err(); (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+		if err := problems.Err(); (err == nil) != (c.refused == "") ||
+			err != nil && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -410,7 +446,8 @@ func TestScheduledByTheEngine(t *testing.T) {
 		hosts[m.Name] = m.Host
 		hashes[first.Layout.Hash(i)] = true
 	}
-	if diff := cmp.Diff(map[string]string{"mnist-master-0": "a", "mnist-worker-0": "", "mnist-worker-1": ""}, hosts); diff != "" {
+	if diff := cmp.Diff(map[string]string{"mnist-master-0": "a", "mnist-worker-0": "", "mnist-worker-1": ""},
+		hosts); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 	if len(hashes) != 2 {
@@ -426,11 +463,20 @@ func TestScheduledByTheEngine(t *testing.T) {
 		"other hosts":                  {pool(2, "a"), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
 		"after an apply that has died": {pool(2), true, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
 		"one more joins the others":    {pool(3), false, map[string]int{"mnist-worker-2": 2}},
-		"another update":               {updated(pool(2), domain.Update{Parallelism: 1}), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
-		"the same update":              {updated(pool(2), domain.Update{OnFailure: domain.UpdatePause, Delay: duration(0)}), false, nil},
-		"the default written out":      {spread(pool(2), domain.Spread), false, nil},
-		"another strategy":             {spread(pool(2), domain.Pack), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
-		"spread by a label":            {spreadBy(pool(2), "rack"), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"another update": {
+			updated(pool(2), domain.Update{Parallelism: 1}), false,
+			map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2},
+		},
+		"the same update": {
+			updated(pool(2), domain.Update{OnFailure: domain.UpdatePause, Delay: duration(0)}), false, nil,
+		},
+		"the default written out": {spread(pool(2), domain.Spread), false, nil},
+		"another strategy": {
+			spread(pool(2), domain.Pack), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2},
+		},
+		"spread by a label": {
+			spreadBy(pool(2), "rack"), false, map[string]int{"mnist-worker-0": 2, "mnist-worker-1": 2},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := first.Document
@@ -452,7 +498,8 @@ func TestScheduledByTheEngine(t *testing.T) {
 	view.Groups[first.Document.Spec.Name] = first.Document
 	observed := observe(first, 2)
 	observed[2].State = domain.StateFailed
-	if changes := reconcile.Diff(decide(t, view, pool(2, "a")), observed); len(changes) != 1 || changes[0].Member != "mnist-worker-0" {
+	if changes := reconcile.Diff(decide(t, view, pool(2, "a")), observed); len(changes) != 1 ||
+		changes[0].Member != "mnist-worker-0" {
 		t.Errorf("beside a worker that has ended the changes are %+v", changes)
 	}
 	// The engine looks after the hosts of the others.

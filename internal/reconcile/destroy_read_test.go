@@ -18,7 +18,9 @@ import (
 func TestDestroy(t *testing.T) {
 	f, r := applied(t, group(2, 2))
 	must(t, r.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" })))
-	f.members["mnist-old-0"] = &actor{observed: domain.Observed{Name: "mnist-old-0", Group: "mnist", Role: "old", State: domain.StateRunning}}
+	f.members["mnist-old-0"] = &actor{
+		observed: domain.Observed{Name: "mnist-old-0", Group: "mnist", Role: "old", State: domain.StateRunning},
+	}
 	e, calls := recorded(f)
 	var waves []string
 	calls.before = func(call string) error {
@@ -49,7 +51,9 @@ func TestDestroy(t *testing.T) {
 
 	e, calls = recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
-	if diff := cmp.Diff([]string{"Lock", "Get group", "Observe", "List policy", "List learned-model", "Prune", "Delete group"}, calls.made()); diff != "" {
+	if diff := cmp.Diff([]string{
+		"Lock", "Get group", "Observe", "List policy", "List learned-model", "Prune", "Delete group",
+	}, calls.made()); diff != "" {
 		t.Errorf("calls of a destroy of nothing (-want +got):\n%s", diff)
 	}
 }
@@ -67,7 +71,8 @@ func TestRead(t *testing.T) {
 	f.put("mnist-worker-1", func(o *domain.Observed) { o.State = domain.StateFailed })
 	read, err := r.Read(t.Context(), "mnist")
 	must(t, err)
-	if diff := cmp.Diff(domain.Progress{Phase: domain.PhaseDegraded, Reason: "failed: mnist-worker-1"}, read.Progress); diff != "" {
+	if diff := cmp.Diff(domain.Progress{Phase: domain.PhaseDegraded, Reason: "failed: mnist-worker-1"},
+		read.Progress); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(f.document(t, "mnist"), read.Document); diff != "" {
@@ -120,7 +125,8 @@ func TestReadOfGroupWithGPUs(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := (reconcile.Reconciler{Engine: e}).Read(t.Context(), "mnist"); err == nil || errors.Is(err, engine.ErrNotFound) {
+	if _, err := (reconcile.Reconciler{Engine: e}).Read(t.Context(), "mnist"); err == nil ||
+		errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("without the pools: %v", err)
 	}
 }
@@ -182,17 +188,26 @@ func TestEngineFaults(t *testing.T) {
 				}
 				return err
 			},
-			[]string{"Get cluster", "Get group", "Inventory", "List group", "List room-request", "List sweep", "Lock", "Observe", "Preflight", "Prune", "Put group", "Stage", "Start", "StartController", "Watch"},
+			[]string{
+				"Get cluster", "Get group", "Inventory", "List group", "List room-request", "List sweep", "Lock",
+				"Observe", "Preflight", "Prune", "Put group", "Stage", "Start", "StartController", "Watch",
+			},
 		},
 		"update": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Update(ctx, group(1, 0, onlyChief)) },
-			[]string{"Get cluster", "Get group", "Inventory", "List group", "List room-request", "List sweep", "Lock", "Observe", "Preflight", "Prune", "Put group", "Remove", "Stage", "Start", "StartController", "Watch"},
+			[]string{
+				"Get cluster", "Get group", "Inventory", "List group", "List room-request", "List sweep", "Lock",
+				"Observe", "Preflight", "Prune", "Put group", "Remove", "Stage", "Start", "StartController", "Watch",
+			},
 		},
 		"destroy": {
 			nil,
 			func(ctx context.Context, r reconcile.Reconciler) error { return r.Destroy(ctx, "mnist") },
-			[]string{"Delete group", "Get group", "List learned-model", "List policy", "Lock", "Observe", "Prune", "Remove", "Watch"},
+			[]string{
+				"Delete group", "Get group", "List learned-model", "List policy", "Lock", "Observe", "Prune", "Remove",
+				"Watch",
+			},
 		},
 		"read": {
 			nil,
@@ -217,7 +232,10 @@ func TestEngineFaults(t *testing.T) {
 		"keep, to move": {
 			func(f *fake) { f.lose("a") },
 			func(ctx context.Context, r reconcile.Reconciler) error { _, err := r.Keep(ctx, "mnist"); return err },
-			[]string{"Get cluster", "Get group", "Inventory", "List group", "List sweep", "Lock", "Observe", "Put group", "Stage", "Start"},
+			[]string{
+				"Get cluster", "Get group", "Inventory", "List group", "List sweep", "Lock", "Observe", "Put group",
+				"Stage", "Start",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,8 @@ func Diff(d Decision, observed []domain.Observed) []Change {
 	var removals []Change
 	for _, o := range observed {
 		if _, extra := found[o.Name]; extra {
-			removals = append(removals, Change{Action: ActionRemove, Member: o.Name, Reason: "not in the specification"})
+			removals = append(removals,
+				Change{Action: ActionRemove, Member: o.Name, Reason: "not in the specification"})
 		}
 	}
 	return append(removals, changes...)

@@ -20,18 +20,23 @@ import (
 func full() domain.Group {
 	return group(1, 2, func(g *domain.Group) {
 		g.Template = domain.Template{
-			Image: "trainer:1.2", Command: []string{"train"}, Args: []string{"--index={{.Index}}", "--fast"}, WorkingDir: "/work",
-			Env:    map[string]string{"SHARED": "group", "BOTH": "group", "NUMBER": "{{.Index}}"},
-			Mounts: []domain.Mount{{Source: "/z", Target: "/z"}, {Source: "/a", Target: "/a", ReadOnly: true}},
+			Image: "trainer:1.2", Command: []string{"train"}, Args: []string{"--index={{.Index}}", "--fast"},
+			WorkingDir: "/work",
+			Env:        map[string]string{"SHARED": "group", "BOTH": "group", "NUMBER": "{{.Index}}"},
+			Mounts:     []domain.Mount{{Source: "/z", Target: "/z"}, {Source: "/a", Target: "/a", ReadOnly: true}},
 			Container: &domain.Container{
 				StopSignal: "SIGINT", Ulimits: map[string]domain.Ulimit{"nofile": {Soft: 1, Hard: 2}},
-				Ports:       map[string]domain.PublishedPort{"web": {Target: 80, Published: 8080}, "ssh": {Target: 22, Published: 2222}},
+				Ports: map[string]domain.PublishedPort{
+					"web": {Target: 80, Published: 8080}, "ssh": {Target: 22, Published: 2222},
+				},
 				Secrets:     map[string]domain.SecretFile{"token": {Version: "1"}},
 				HealthCheck: &domain.HealthCheck{Command: []string{"true"}, Interval: duration(time.Second)},
 			},
 		}
 	}, role("worker", func(r *domain.Role) {
-		r.Template = domain.Template{Command: []string{"work"}, Args: []string{"{{.Name}}"}, Env: map[string]string{"BOTH": "role"}}
+		r.Template = domain.Template{
+			Command: []string{"work"}, Args: []string{"{{.Name}}"}, Env: map[string]string{"BOTH": "role"},
+		}
 		r.Resources = domain.ResourceRequirements{CPUs: 1, MemoryMiB: 64}
 		r.Resources.Limits = domain.Resources{CPUs: 2}
 	}))
@@ -104,7 +109,10 @@ func TestDrift(t *testing.T) {
 			func(g *domain.Group) { g.Image = "trainer:1.3" }, all,
 		},
 		"an image, of all members": {
-			[]drift{{member: "mnist-ps-0", live: other}, {member: "mnist-worker-0", live: other}, {member: "mnist-worker-1", live: other}},
+			[]drift{
+				{member: "mnist-ps-0", live: other}, {member: "mnist-worker-0", live: other},
+				{member: "mnist-worker-1", live: other},
+			},
 			map[string]string{"mnist-ps-0": "image", "mnist-worker-0": "image", "mnist-worker-1": "image"},
 			func(g *domain.Group) { g.Image = "trainer:1.3" }, all,
 		},
@@ -137,7 +145,10 @@ func TestDrift(t *testing.T) {
 			[]string{"mnist-ps-0", "mnist-worker-1"},
 		},
 		"templates stay as they are written": {
-			[]drift{{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Args = []string{live.Args[0], "--slow", "--more"} }}},
+			[]drift{{
+				member: "mnist-ps-0",
+				live:   func(live *domain.MemberSpec) { live.Args = []string{live.Args[0], "--slow", "--more"} },
+			}},
 			map[string]string{"mnist-ps-0": "args"},
 			func(g *domain.Group) { g.Args = []string{"--index={{.Index}}", "--slow", "--more"} }, all,
 		},
@@ -148,24 +159,37 @@ func TestDrift(t *testing.T) {
 		},
 		"a mount": {
 			[]drift{{member: "mnist-ps-0", live: func(live *domain.MemberSpec) {
-				live.Mounts = []domain.Mount{{Type: domain.MountVolume, Source: "new", Target: "/b"}, {Type: domain.MountBind, Source: "/z2", Target: "/z"}, {Type: domain.MountBind, Source: "/a", Target: "/a", ReadOnly: true}}
+				live.Mounts = []domain.Mount{
+					{Type: domain.MountVolume, Source: "new", Target: "/b"},
+					{Type: domain.MountBind, Source: "/z2", Target: "/z"},
+					{Type: domain.MountBind, Source: "/a", Target: "/a", ReadOnly: true},
+				}
 			}}},
 			map[string]string{"mnist-ps-0": "mounts"},
 			func(g *domain.Group) {
-				g.Mounts = []domain.Mount{{Source: "/z2", Target: "/z"}, {Source: "/a", Target: "/a", ReadOnly: true}, {Type: domain.MountVolume, Source: "new", Target: "/b"}}
+				g.Mounts = []domain.Mount{
+					{Source: "/z2", Target: "/z"}, {Source: "/a", Target: "/a", ReadOnly: true},
+					{Type: domain.MountVolume, Source: "new", Target: "/b"},
+				}
 			}, all,
 		},
 		"resources and limits": {
 			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) {
-				live.Resources = domain.ResourceRequirements{CPUs: 0.5, Limits: domain.Resources{CPUs: 3, MemoryMiB: 1024}}
+				live.Resources = domain.ResourceRequirements{
+					CPUs: 0.5, Limits: domain.Resources{CPUs: 3, MemoryMiB: 1024},
+				}
 			}}},
-			map[string]string{"mnist-worker-0": "resources.cpus, resources.memory_mib, resources.limits.cpus, resources.limits.memory_mib"},
+			map[string]string{
+				"mnist-worker-0": "resources.cpus, resources.memory_mib, resources.limits.cpus, resources.limits.memory_mib",
+			},
 			workers(func(r *domain.Role) {
 				r.Resources = domain.ResourceRequirements{CPUs: 0.5, Limits: domain.Resources{CPUs: 3, MemoryMiB: 1024}}
 			}), all,
 		},
 		"a limit that no role declares is gone": {
-			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Resources.Limits.MemoryMiB = 0 }}},
+			[]drift{
+				{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Resources.Limits.MemoryMiB = 0 }},
+			},
 			map[string]string{"mnist-worker-0": "resources.limits.memory_mib"},
 			func(*domain.Group) {}, []string{"mnist-ps-0", "mnist-worker-1"},
 		},
@@ -177,27 +201,38 @@ func TestDrift(t *testing.T) {
 		"settings of the container, beside their defaults": {
 			[]drift{{member: "mnist-worker-0", live: func(live *domain.MemberSpec) {
 				c := live.Normal().Container
-				c.Init, c.Secrets["token"] = true, domain.SecretFile{Version: "2", Target: "/run/secrets/token", Mode: 0o400}
+				c.Init, c.Secrets["token"] = true, domain.SecretFile{
+					Version: "2", Target: "/run/secrets/token", Mode: 0o400,
+				}
 				c.Ports["web"] = domain.PublishedPort{Target: 80, Published: 9090, Protocol: "tcp"}
 				c.HealthCheck = &domain.HealthCheck{Command: []string{"false"}, Interval: duration(time.Second)}
 				live.Container = c
 			}}},
-			map[string]string{"mnist-worker-0": "container.init, container.health_check, container.ports, container.secrets"},
+			map[string]string{
+				"mnist-worker-0": "container.init, container.health_check, container.ports, container.secrets",
+			},
 			func(g *domain.Group) {
 				c := *g.Container
 				c.Init, c.Secrets = true, map[string]domain.SecretFile{"token": {Version: "2"}}
-				c.Ports = map[string]domain.PublishedPort{"web": {Target: 80, Published: 9090}, "ssh": {Target: 22, Published: 2222}}
+				c.Ports = map[string]domain.PublishedPort{
+					"web": {Target: 80, Published: 9090}, "ssh": {Target: 22, Published: 2222},
+				}
 				c.HealthCheck = &domain.HealthCheck{Command: []string{"false"}, Interval: duration(time.Second)}
 				g.Container = &c
 			}, all,
 		},
 		"nothing that a specification has": {
 			[]drift{
-				{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Deviations = []string{"its labels were changed"} }},
+				{
+					member: "mnist-worker-0",
+					live:   func(live *domain.MemberSpec) { live.Deviations = []string{"its labels were changed"} },
+				},
 				{member: "mnist-worker-1", live: func(*domain.MemberSpec) {}},
 				{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Restart.MaxAttempts++ }},
 			},
-			map[string]string{"mnist-worker-0": "its labels were changed", "mnist-worker-1": "", "mnist-ps-0": "restart"},
+			map[string]string{
+				"mnist-worker-0": "its labels were changed", "mnist-worker-1": "", "mnist-ps-0": "restart",
+			},
 			func(*domain.Group) {}, nil,
 		},
 		"more and fewer replicas": {
@@ -214,7 +249,8 @@ func TestDrift(t *testing.T) {
 			func(*domain.Group) {}, []string{"mnist-ps-0"},
 		},
 		"replicas and image": {
-			[]drift{{member: "mnist-worker-1", replicas: new(0), live: other}}, map[string]string{"mnist-worker-1": "replicas, image"},
+			[]drift{{member: "mnist-worker-1", replicas: new(0), live: other}},
+			map[string]string{"mnist-worker-1": "replicas, image"},
 			func(g *domain.Group) {
 				g.Image = "trainer:1.3"
 				workers(func(r *domain.Role) { r.Replicas = new(1) })(g)
@@ -243,10 +279,13 @@ func TestDrift(t *testing.T) {
 			read := drifted(t, full(), c.drifts...)
 			mends := map[string]string{}
 			for _, change := range reconcile.Diff(read.Decision, read.Observed) {
-				if change.Action != reconcile.ActionMend || change.Run != 3 || read.Members[change.Index].Name != change.Member {
+				if change.Action != reconcile.ActionMend || change.Run != 3 ||
+					read.Members[change.Index].Name != change.Member {
 					t.Errorf("the change is %+v", change)
 				}
-				mends[change.Member] = strings.TrimPrefix(strings.TrimPrefix(change.Reason, "changed outside Terraform"), ": ")
+				mends[change.Member] = strings.TrimPrefix(strings.TrimPrefix(change.Reason,
+					"changed outside Terraform"),
+					": ")
 			}
 			if diff := cmp.Diff(c.mends, mends); diff != "" {
 				t.Errorf("mends (-want +got):\n%s", diff)
@@ -277,7 +316,8 @@ func TestDriftOfArgumentsBesideACommand(t *testing.T) {
 			r.Command, r.Args = []string{"serve"}, args
 		}))
 	}
-	read := drifted(t, serving(), drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Args = []string{"--more"} }})
+	read := drifted(t, serving(),
+		drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Args = []string{"--more"} }})
 	if diff := cmp.Diff(serving("--more"), read.Found().Spec); diff != "" {
 		t.Errorf("the specification as found (-want +got):\n%s", diff)
 	}
@@ -304,9 +344,11 @@ func TestDriftOfHosts(t *testing.T) {
 // TestFoundCounts: a role shows the replicas that are found, unless it declares none.
 func TestFoundCounts(t *testing.T) {
 	read := drifted(t, group(1, 3))
-	read.Observed = append(read.Observed[:3:3], domain.Observed{Name: "mnist-ps-1", Role: "ps"}, domain.Observed{Name: "mnist-old-0", Role: "old"})
+	read.Observed = append(read.Observed[:3:3], domain.Observed{Name: "mnist-ps-1", Role: "ps"},
+		domain.Observed{Name: "mnist-old-0", Role: "old"})
 	found := read.Found().Spec
-	if ps, workers := *found.Roles["ps"].Replicas, *found.Roles["worker"].Replicas; ps != 2 || workers != 2 || len(found.Roles) != 2 {
+	if ps, workers := *found.Roles["ps"].Replicas, *found.Roles["worker"].Replicas; ps != 2 || workers != 2 ||
+		len(found.Roles) != 2 {
 		t.Errorf("found are %d parameter servers and %d workers, in %d roles", ps, workers, len(found.Roles))
 	}
 	read.Document.Spec = group(1, 3, role("worker", func(r *domain.Role) { r.Replicas = nil }))
@@ -317,7 +359,8 @@ func TestFoundCounts(t *testing.T) {
 
 // TestStaleComesBeforeDrift: a member that restarts anyway is not mended first, and shows no drift.
 func TestStaleComesBeforeDrift(t *testing.T) {
-	read := drifted(t, group(1, 1), drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Image = "other" }})
+	read := drifted(t, group(1, 1),
+		drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Image = "other" }})
 	read.Observed[0].Hash = "older"
 	want := []reconcile.Change{{Action: reconcile.ActionRestart, Member: "mnist-ps-0", Reason: "specification changed"}}
 	if diff := cmp.Diff(want, reconcile.Diff(read.Decision, read.Observed)); diff != "" {
@@ -340,20 +383,25 @@ func (f *fake) change(name string, change func(live *domain.MemberSpec)) {
 // TestUpdateMendsDrift mends members of several runs; only the one whose specification changed as well restarts.
 func TestUpdateMendsDrift(t *testing.T) {
 	f, r := applied(t, group(1, 2))
-	must(t, r.Update(within(t), group(1, 2, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })))) // run 3 of ps-0
+	// run 3 of ps-0
+	must(t, r.Update(within(t), group(1, 2, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 }))))
 	f.change("mnist-ps-0", func(live *domain.MemberSpec) { live.Image = "other" })
 	f.change("mnist-worker-0", func(live *domain.MemberSpec) { live.Env = nil })
 	f.put("mnist-worker-1", func(o *domain.Observed) { o.Replicas = new(0) })
 
 	e, _ := recorded(f)
 	starts := &starts{Engine: e}
-	must(t, reconcile.Reconciler{Engine: starts}.Update(within(t), group(1, 2, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 }))))
+	must(t, reconcile.Reconciler{
+		Engine: starts,
+	}.Update(within(t), group(1, 2, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 }))))
 	if diff := cmp.Diff([]string{
 		"mnist-ps-0 in run 3", "mnist-worker-0 in run 1", "mnist-worker-1 in run 1", "start 1", "start 3", "start 5",
 	}, starts.made); diff != "" {
 		t.Errorf("what was staged and started (-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]struct{ runs, run int }{"mnist-ps-0": {2, 3}, "mnist-worker-0": {1, 1}, "mnist-worker-1": {1, 1}} {
+	for name, want := range map[string]struct {
+		runs, run int
+	}{"mnist-ps-0": {2, 3}, "mnist-worker-0": {1, 1}, "mnist-worker-1": {1, 1}} {
 		a := f.cast()[name]
 		if a.runs != want.runs || a.observed.Run != want.run || a.observed.Live != nil || a.observed.Replicas != nil {
 			t.Errorf("%s was started %d times, and is %+v", name, a.runs, a.observed)
@@ -365,7 +413,8 @@ func TestUpdateMendsDrift(t *testing.T) {
 	f.change("mnist-worker-0", func(live *domain.MemberSpec) { live.Image = "other" })
 	starts.made = nil
 	must(t, reconcile.Reconciler{Engine: starts}.Update(within(t), group(1, 2)))
-	if diff := cmp.Diff([]string{"mnist-ps-0 in run 7", "mnist-worker-0 in run 1", "start 1", "start 7"}, starts.made); diff != "" {
+	if diff := cmp.Diff([]string{"mnist-ps-0 in run 7", "mnist-worker-0 in run 1", "start 1", "start 7"},
+		starts.made); diff != "" {
 		t.Errorf("what was staged and started (-want +got):\n%s", diff)
 	}
 }

@@ -235,7 +235,8 @@ func (f *fake) look(group string) []domain.Observed {
 	for name, spec := range f.staged {
 		if f.members[name] == nil {
 			observed = append(observed, domain.Observed{
-				Name: name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host, Address: spec.Address, State: domain.StatePending,
+				Name: name, Group: spec.Group, Role: spec.Role, Index: spec.Index, Host: spec.Host,
+				Address: spec.Address, State: domain.StatePending,
 			})
 		}
 	}
@@ -266,7 +267,8 @@ func (a *actor) take(s step) {
 		}
 	default:
 		verdict := a.spec.Restart.Judge(s.code, o.Restarts)
-		o.State, o.ExitCode, o.FinishedAt, o.LastError, o.Unstarted = verdict.State, &s.code, &moment, verdict.Reason, s.unstarted
+		o.State, o.ExitCode, o.FinishedAt, o.LastError, o.Unstarted = verdict.State, &s.code, &moment, verdict.Reason,
+			s.unstarted
 	}
 }
 

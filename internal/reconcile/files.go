@@ -35,7 +35,8 @@ type FilesInUseError struct {
 
 // Error says what to do about it.
 func (e *FilesInUseError) Error() string {
-	return fmt.Sprintf("files %q of cluster %q are in use by %s, which refer to %s: destroy those first, or point them to other files",
+	return fmt.Sprintf("files %q of cluster %q are in use by %s, which refer to %s: destroy those first, or point "+
+		"them to other files",
 		e.Name, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps), e.Path)
 }
 
@@ -51,7 +52,8 @@ func (r Reconciler) Files(ctx context.Context, name string) (Files, error) {
 	}
 	found, err := store.FindFiles(ctx)
 	if errors.Is(err, engine.ErrNotFound) {
-		return Files{}, fmt.Errorf("files %q exist, but the document of their cluster %q is missing; apply the cluster alone to store it again (-target)", name, doc.Spec.Cluster)
+		return Files{}, fmt.Errorf("files %q exist, but the document of their cluster %q is missing; apply the "+
+			"cluster alone to store it again (-target)", name, doc.Spec.Cluster)
 	}
 	return Files{doc, store.FilesPath(doc.Digest), found}, err
 }
@@ -59,7 +61,9 @@ func (r Reconciler) Files(ctx context.Context, name string) (Files, error) {
 // PutFiles brings a version of files to all hosts and removes versions that nothing refers to any more. If
 // created is set, existing files are an error unless they are the same, or their creation never finished;
 // adopted reports the former.
-func (r Reconciler) PutFiles(ctx context.Context, spec domain.Files, version engine.FilesSpec, created bool) (adopted bool, err error) {
+func (r Reconciler) PutFiles(
+	ctx context.Context, spec domain.Files, version engine.FilesSpec, created bool,
+) (adopted bool, err error) {
 	store, err := engine.Files(r.Engine)
 	if err != nil {
 		return false, err
@@ -90,7 +94,9 @@ func (r Reconciler) PutFiles(ctx context.Context, spec domain.Files, version eng
 }
 
 // announceFiles stores which version the hosts are about to get, which protects that version from being pruned.
-func (r Reconciler) announceFiles(ctx context.Context, doc domain.FilesDocument, created bool) (_ domain.FilesDocument, adopted bool, err error) {
+func (r Reconciler) announceFiles(
+	ctx context.Context, doc domain.FilesDocument, created bool,
+) (_ domain.FilesDocument, adopted bool, err error) {
 	release, err := r.lock(ctx, allocationLock, "apply of files "+doc.Spec.Name)
 	if err != nil {
 		return doc, false, err
@@ -106,8 +112,11 @@ func (r Reconciler) announceFiles(ctx context.Context, doc domain.FilesDocument,
 		return doc, created, nil
 	}
 	if stored && created && !existing.Applying {
-		return doc, false, fmt.Errorf("cluster %q already has files %q, from %q; choose another name, or import them: terraform import <address> %s",
-			doc.Spec.Cluster, doc.Spec.Name, existing.Spec.Source, r.Engine.Traits().ImportFrom+domain.GroupID(doc.Spec.Cluster, doc.Spec.Name))
+		return doc, false, fmt.Errorf("cluster %q already has files %q, from %q; choose another name, or import "+
+			"them: terraform import <address> %s",
+
+			doc.Spec.Cluster, doc.Spec.Name, existing.Spec.Source,
+			r.Engine.Traits().ImportFrom+domain.GroupID(doc.Spec.Cluster, doc.Spec.Name))
 	}
 	doc.Applying = true
 	doc, err = engine.Put(ctx, r.Engine, doc)
@@ -155,7 +164,8 @@ func (r Reconciler) withdrawFiles(ctx context.Context, store engine.FileStore, c
 		return nil
 	}
 	delete(documents, name)
-	shared := slices.ContainsFunc(slices.Collect(maps.Values(documents)), func(other domain.FilesDocument) bool { return other.Digest == doc.Digest })
+	shared := slices.ContainsFunc(slices.Collect(maps.Values(documents)),
+		func(other domain.FilesDocument) bool { return other.Digest == doc.Digest })
 	if !shared {
 		groups, sweeps, err := r.usersOfFiles(ctx, doc.Digest)
 		if err != nil {
@@ -261,7 +271,8 @@ func (r Reconciler) pruneFilesAfter(ctx context.Context) {
 func (r Reconciler) withoutArriving(spec domain.MemberSpec) domain.MemberSpec {
 	for _, path := range r.Arriving {
 		inFolder := strings.Contains(spec.WorkingDir, path)
-		if inFolder || len(spec.Command) > 0 && strings.Contains(spec.Command[0], path) || strings.Contains(spec.Env["PATH"], path) {
+		if inFolder || len(spec.Command) > 0 && strings.Contains(spec.Command[0], path) ||
+			strings.Contains(spec.Env["PATH"], path) {
 			spec.Command = nil
 		}
 		if inFolder {

@@ -54,7 +54,9 @@ func (k *keeper) RemoveFiles(_ context.Context, digests []string) error {
 // program returns a version of files and its path.
 func (k *keeper) program(says string) (version engine.FilesSpec, path string) {
 	tree := domain.FileTree{{Path: "train.py", Size: int64(len(says)), SHA256: says}}
-	return engine.FilesSpec{Tree: tree, Content: func() (io.ReadCloser, error) { return nil, errors.ErrUnsupported }}, k.FilesPath(tree.Digest())
+	return engine.FilesSpec{
+		Tree: tree, Content: func() (io.ReadCloser, error) { return nil, errors.ErrUnsupported },
+	}, k.FilesPath(tree.Digest())
 }
 
 // expect fails unless exactly these versions are there.
@@ -84,7 +86,8 @@ func TestPutFiles(t *testing.T) {
 		return r.PutFiles(t.Context(), filesNamed(name), version, created)
 	}
 	k.failure = errors.New("disk full")
-	if _, err := put("code", one, true); !errors.Is(err, k.failure) || !documents[domain.FilesDocument](k.fake)["code"].Applying {
+	if _, err := put("code", one, true); !errors.Is(err, k.failure) ||
+		!documents[domain.FilesDocument](k.fake)["code"].Applying {
 		t.Errorf("on a full disk: got %v", err)
 	}
 	k.failure = nil
@@ -92,14 +95,18 @@ func TestPutFiles(t *testing.T) {
 	if adopted, err := put("code", one, true); err != nil || adopted {
 		t.Errorf("the next creation: got %v (adopted: %t)", err, adopted)
 	}
-	want := domain.FilesDocument{Header: domain.Header{Version: 1, Revision: 3}, Spec: filesNamed("code"), Digest: one.Tree.Digest(), SizeBytes: 3}
+	want := domain.FilesDocument{
+		Header: domain.Header{Version: 1, Revision: 3}, Spec: filesNamed("code"), Digest: one.Tree.Digest(),
+		SizeBytes: 3,
+	}
 	if diff := cmp.Diff(want, documents[domain.FilesDocument](k.fake)["code"]); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
 	if adopted, err := put("code", one, true); err != nil || !adopted {
 		t.Errorf("created as it is: got %v (adopted: %t)", err, adopted)
 	}
-	if _, err := put("code", two, true); err == nil || !strings.Contains(err.Error(), `cluster "lab" already has files "code", from "./train"`) {
+	if _, err := put("code", two, true); err == nil ||
+		!strings.Contains(err.Error(), `cluster "lab" already has files "code", from "./train"`) {
 		t.Errorf("created with another content: got %v", err)
 	}
 	found, err := r.Files(t.Context(), "code")
@@ -132,16 +139,24 @@ func TestFilesInUse(t *testing.T) {
 	}{
 		"nothing": {func(*keeper) {}, ""},
 		"a group": {func(k *keeper) {
-			set(k.fake, domain.GroupDocument{Spec: domain.Group{Name: "job", Template: domain.Template{Command: []string{"sh", path + "/run.sh"}}}})
+			set(k.fake, domain.GroupDocument{
+				Spec: domain.Group{Name: "job", Template: domain.Template{Command: []string{"sh", path + "/run.sh"}}},
+			})
 		}, "group job"},
 		"a group that may go back": {func(k *keeper) {
-			set(k.fake, domain.GroupDocument{Spec: domain.Group{Name: "job"}, Before: &domain.GroupDocument{Spec: domain.Group{Template: domain.Template{WorkingDir: path}}}})
+			set(k.fake, domain.GroupDocument{
+				Spec:   domain.Group{Name: "job"},
+				Before: &domain.GroupDocument{Spec: domain.Group{Template: domain.Template{WorkingDir: path}}},
+			})
 		}, "group job"},
 		"a sweep": {func(k *keeper) {
-			set(k.fake, domain.SweepDocument{Spec: domain.Sweep{Name: "lr", Template: domain.Template{Env: map[string]string{"PYTHONPATH": "/opt:" + path}}}})
+			set(k.fake, domain.SweepDocument{Spec: domain.Sweep{
+				Name: "lr", Template: domain.Template{Env: map[string]string{"PYTHONPATH": "/opt:" + path}},
+			}})
 		}, "sweep lr"},
 		"a run of a sweep": {func(k *keeper) {
-			set(k.fake, domain.SweepRuns{Sweep: "lr", Name: "c1", Runs: map[string]map[string]string{"one": {"CODE": path}}})
+			set(k.fake,
+				domain.SweepRuns{Sweep: "lr", Name: "c1", Runs: map[string]map[string]string{"one": {"CODE": path}}})
 		}, "sweep lr"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +183,8 @@ func TestFilesInUse(t *testing.T) {
 				}
 				k.expect(t, "removed")
 				put("code", one, true)
-			} else if _, used := errors.AsType[*reconcile.FilesInUseError](err); !used || !strings.Contains(err.Error(), "in use by "+test.users+", which refer to "+path) {
+			} else if _, used := errors.AsType[*reconcile.FilesInUseError](err); !used ||
+				!strings.Contains(err.Error(), "in use by "+test.users+", which refer to "+path) {
 				t.Errorf("in use: got %v", err)
 			}
 			put("code", two, false)
@@ -192,18 +208,23 @@ func TestArrivingFiles(t *testing.T) {
 		spec domain.Template
 		says bool
 	}{
-		"another command":          {domain.Template{Command: []string{"absent"}}, true},
-		"a command in it":          {domain.Template{Command: []string{"/content/1/run.sh"}}, false},
-		"a folder in it":           {domain.Template{Command: []string{"absent"}, WorkingDir: "/content/1/a"}, false},
-		"a folder of others":       {domain.Template{Command: []string{"absent"}, WorkingDir: "/content/2"}, true},
-		"found by the PATH":        {domain.Template{Command: []string{"absent"}, Env: map[string]string{"PATH": "/bin:/content/1/bin"}}, false},
+		"another command":    {domain.Template{Command: []string{"absent"}}, true},
+		"a command in it":    {domain.Template{Command: []string{"/content/1/run.sh"}}, false},
+		"a folder in it":     {domain.Template{Command: []string{"absent"}, WorkingDir: "/content/1/a"}, false},
+		"a folder of others": {domain.Template{Command: []string{"absent"}, WorkingDir: "/content/2"}, true},
+		"found by the PATH": {
+			domain.Template{Command: []string{"absent"}, Env: map[string]string{"PATH": "/bin:/content/1/bin"}}, false,
+		},
 		"an argument is no reason": {domain.Template{Command: []string{"absent", "/content/1/train.py"}}, true},
 	} {
 		k := newKeeper()
 		k.absent = "absent"
 		r := reconcile.Reconciler{Engine: k, Arriving: []string{"/content/1"}}
 		one := 1
-		spec := domain.Group{Cluster: "lab", Name: "job", Framework: "none", Template: test.spec, Roles: map[string]domain.Role{"worker": {Replicas: &one}}}
+		spec := domain.Group{
+			Cluster: "lab", Name: "job", Framework: "none", Template: test.spec,
+			Roles: map[string]domain.Role{"worker": {Replicas: &one}},
+		}
 		view, err := r.View(t.Context(), domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"a": {}}}, spec)
 		if err != nil {
 			t.Fatal(err)

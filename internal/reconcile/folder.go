@@ -32,14 +32,19 @@ func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.Kep
 	folder := domain.KeptFolder{Member: member, Host: observed[i].Host, Path: at}
 	if !path.IsAbs(at) {
 		if traits.WorkDir == nil || traits.InContainer(template.Image) {
-			return domain.KeptFolder{}, fmt.Errorf("member %q runs in a container and has no folder of its own on engine %q: "+
-				"name a folder in a volume or mount, such as --path /results", member, traits.Name)
+			return domain.KeptFolder{},
+				fmt.Errorf("member %q runs in a container and has no folder of its own on engine %q: "+
+					"name a folder in a volume or mount, such as --path /results", member, traits.Name)
 		}
 		folder.Path = path.Join(traits.WorkDir(member), at)
 	}
 	folder.Mount = domain.MountOf(template.Mounts, folder.Path)
-	if traits.Supports.Images && template.Image != "" && (folder.Mount == nil || folder.Mount.Type != "" && folder.Mount.Type != domain.MountBind) {
-		return domain.KeptFolder{}, fmt.Errorf("member %q runs in a container, and %q is not a folder of its host: name a folder in a mount of type %q", member, folder.Path, domain.MountBind)
+	if traits.Supports.Images && template.Image != "" &&
+		(folder.Mount == nil || folder.Mount.Type != "" && folder.Mount.Type != domain.MountBind) {
+		return domain.KeptFolder{}, fmt.Errorf(
+			"member %q runs in a container, and %q is not a folder of its host: name a folder in a mount of type %q",
+			member, folder.Path, domain.MountBind,
+		)
 	}
 	return folder, nil
 }
@@ -51,7 +56,9 @@ func (r Reconciler) ArchiveFolder(ctx context.Context, folder domain.KeptFolder,
 }
 
 // archive writes the contents of a folder to an archive, under the path below, and calls tell for each file.
-func (r Reconciler) archive(ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer, tell func(file string)) error {
+func (r Reconciler) archive(
+	ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer, tell func(file string),
+) error {
 	begun := false
 	begin := func() error {
 		if begun {

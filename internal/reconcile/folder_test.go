@@ -15,7 +15,9 @@ func TestFolderOf(t *testing.T) {
 	spec := group(1, 1, func(g *domain.Group) {
 		r := g.Roles["worker"]
 		r.Image = "trainer:1"
-		r.Mounts = []domain.Mount{{Source: "/mnt/nas", Target: "/data"}, {Type: domain.MountVolume, Source: "cache", Target: "/cache"}}
+		r.Mounts = []domain.Mount{
+			{Source: "/mnt/nas", Target: "/data"}, {Type: domain.MountVolume, Source: "cache", Target: "/cache"},
+		}
 		g.Roles["worker"] = r
 	})
 	f := newFake()
@@ -28,8 +30,14 @@ func TestFolderOf(t *testing.T) {
 		{"mnist-ps-0", "out", "/own/mnist-ps-0/out", ""},
 		{"mnist-ps-0", "/var/log", "/var/log", ""},
 		{"mnist-worker-0", "/data/lr", "/mnt/nas/lr", ""},
-		{"mnist-worker-0", "out", "", `member "mnist-worker-0" runs in a container and has no folder of its own on engine "fake"`},
-		{"mnist-worker-0", "/var/log", "", `"/var/log" is not a folder of its host: name a folder in a mount of type "bind"`},
+		{
+			"mnist-worker-0", "out", "",
+			`member "mnist-worker-0" runs in a container and has no folder of its own on engine "fake"`,
+		},
+		{
+			"mnist-worker-0", "/var/log", "",
+			`"/var/log" is not a folder of its host: name a folder in a mount of type "bind"`,
+		},
 		{"mnist-worker-0", "/cache/a", "", `"/cache/a" is not a folder of its host`},
 	} {
 		folder, err := r.FolderOf(t.Context(), test.member, test.at)

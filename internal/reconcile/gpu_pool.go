@@ -45,7 +45,10 @@ func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, do
 	r.checkOthers()
 	r.checkSlots()
 	problems = append(problems, r.problems...)
-	doc := domain.GPUPoolDocument{Header: previous.Header, Spec: spec, Devices: r.devices, Trouble: previous.Trouble, Condemned: previous.Condemned}
+	doc := domain.GPUPoolDocument{
+		Header: previous.Header, Spec: spec, Devices: r.devices, Trouble: previous.Trouble,
+		Condemned: previous.Condemned,
+	}
 	return Examine(doc, view.GPUs), problems
 }
 
@@ -64,7 +67,8 @@ func (r *resolver) named() {
 	for _, host := range r.spec.HostNames() {
 		at := domain.Path{"devices", domain.Key(host)}
 		if _, found := r.view.Hosts[host]; !found {
-			r.problems.Add(at, "Unknown host", "cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host, strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
+			r.problems.Add(at, "Unknown host", "cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host,
+				strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
 			continue
 		}
 		for i, uuid := range r.spec.Devices[host] {
@@ -86,7 +90,8 @@ func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool)
 	case had:
 		return before, true
 	case i >= 0:
-		r.problems.Add(at, "GPU can't be used", "%s of host %q can't be in a pool: %s", uuid, host, usable(there.GPUs[i]))
+		r.problems.Add(at, "GPU can't be used", "%s of host %q can't be in a pool: %s", uuid, host,
+			usable(there.GPUs[i]))
 	case there.Unknown != "":
 		r.problems.Add(at, "GPUs unknown", "unknown whether host %q has %s: %s", host, uuid, there.Unknown)
 	default:
@@ -98,7 +103,8 @@ func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool)
 // asFound returns a device as found; values that can't be read are taken from before.
 func asFound(g domain.GPU, before domain.Device) domain.Device {
 	now := g.Device
-	now.Model, now.MemoryMiB, now.NUMANode = cmp.Or(now.Model, before.Model), cmp.Or(now.MemoryMiB, before.MemoryMiB), cmp.Or(now.NUMANode, before.NUMANode)
+	now.Model, now.MemoryMiB, now.NUMANode = cmp.Or(now.Model, before.Model), cmp.Or(now.MemoryMiB, before.MemoryMiB),
+		cmp.Or(now.NUMANode, before.NUMANode)
 	if now.Links == nil && (g.Unknown != "" || g.Trouble != "") { // else it has none
 		now.Links = before.Links
 	}
@@ -135,7 +141,9 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	selector, seen := *r.spec.Select, map[string]bool{}
 	for i, host := range selector.Hosts {
 		if _, found := r.view.Hosts[host]; !found {
-			r.problems.Add(domain.Path{"select", "hosts", i}, "Unknown host", "cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host, strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
+			r.problems.Add(domain.Path{"select", "hosts", i}, "Unknown host",
+				"cluster %q has no host %q; its hosts are %s", r.spec.Cluster, host,
+				strings.Join(slices.Sorted(maps.Keys(r.view.Hosts)), ", "))
 		}
 	}
 	var unknown, leftOut []string
@@ -160,7 +168,8 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 				fit = append(fit, g.Device)
 				seen[g.UUID] = true // hosts on the same machine share its devices
 			}
-			leftOut = append(leftOut, fmt.Sprintf("host %s: %s (%s, %d MiB): %s", host, g.UUID, g.Model, g.MemoryMiB, strings.Join(append(why, r.elsewhere(g.UUID)...), ", and ")))
+			leftOut = append(leftOut, fmt.Sprintf("host %s: %s (%s, %d MiB): %s", host, g.UUID, g.Model, g.MemoryMiB,
+				strings.Join(append(why, r.elsewhere(g.UUID)...), ", and ")))
 		}
 		full := selector.MaxPerHost > 0 && len(fit) >= selector.MaxPerHost
 		if there.Unknown != "" && !full && selector.MatchesHost(host, labels) {
@@ -176,12 +185,16 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	switch {
 	case len(r.problems) > 0:
 	case len(unknown) > 0 && len(r.devices) == 0:
-		r.problems.Add(domain.Path{"select"}, "GPUs unknown", "the hosts' GPUs are unknown: %s", strings.Join(unknown, "; "))
+		r.problems.Add(domain.Path{"select"}, "GPUs unknown", "the hosts' GPUs are unknown: %s",
+			strings.Join(unknown, "; "))
 	case len(r.devices) == 0:
-		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q matches select; %s", r.spec.Cluster, cmp.Or(strings.Join(leftOut, "; "), "its hosts have none"))
+		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q matches select; %s",
+			r.spec.Cluster, cmp.Or(strings.Join(leftOut, "; "), "its hosts have none"))
 	case len(unknown) > 0:
-		r.problems.Warn(domain.Path{"select"}, "GPUs unknown", "the GPUs of some hosts are unknown, so they are not in the pool: %s. An apply waits %s for them; its selection then stays until the specification changes. "+
-			"Fix these hosts, and then select again by naming all hosts of the pool in select.hosts; or name only the others there, to do without these",
+		r.problems.Warn(domain.Path{"select"}, "GPUs unknown", "the GPUs of some hosts are unknown, so they are not "+
+			"in the pool: %s. An apply waits %s for them; its selection then stays until the specification changes. "+
+			"Fix these hosts, and then select again by naming all hosts of the pool in select.hosts; or name only "+
+			"the others there, to do without these",
 			strings.Join(unknown, "; "), gpusPatience)
 	}
 }
@@ -206,7 +219,9 @@ func (r *resolver) checkOthers() {
 			for _, device := range r.view.Pools[name].Devices[host] {
 				for own, devices := range r.devices {
 					if slices.ContainsFunc(devices, func(d domain.Device) bool { return d.UUID == device.UUID }) {
-						r.problems.Add(r.at(own, device.UUID), "Pools overlap", "%s of host %q is in pools %q and %q; a device can be in one pool only", device.UUID, own, name, r.spec.Name)
+						r.problems.Add(r.at(own, device.UUID), "Pools overlap",
+							"%s of host %q is in pools %q and %q; a device can be in one pool only", device.UUID, own,
+							name, r.spec.Name)
 					}
 				}
 			}
@@ -227,7 +242,9 @@ func (r *resolver) checkSlots() {
 	for _, host := range slices.Sorted(maps.Keys(r.devices)) {
 		for _, device := range r.devices[host] {
 			if r.spec.SlotsOf(device) == 0 {
-				r.problems.Add(domain.Path{"memory_mib_per_slot"}, "Slot larger than the device", "a slot of %d MiB does not fit into %s of host %q, which has %d MiB, %g %% of it in reserve",
+				r.problems.Add(domain.Path{"memory_mib_per_slot"}, "Slot larger than the device",
+					"a slot of %d MiB does not fit into %s of host %q, which has %d MiB, %g %% of it in reserve",
+
 					r.spec.MemoryMiBPerSlot, device.UUID, host, device.MemoryMiB, 100*r.spec.Reserve())
 			}
 		}
@@ -243,7 +260,8 @@ type PoolInUseError struct {
 
 // Error says what to do about it.
 func (e *PoolInUseError) Error() string {
-	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy those first, or have them use another pool", e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
+	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy those first, or have them use another pool",
+		e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
 }
 
 // gpusPatience is how long an apply waits for hosts to report their GPUs: their agents may have just been started.
@@ -265,7 +283,9 @@ func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view 
 // PutPool applies a pool, and returns its warnings. If created is set, an existing pool is an error unless it has the
 // same specification. If the plan showed the selected devices, the pool gets exactly those or PutPool fails. It waits
 // up to [gpusPatience] for hosts that have not reported their GPUs.
-func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (domain.Problems, error) {
+func (r Reconciler) PutPool(
+	ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string,
+) (domain.Problems, error) {
 	for start := time.Now(); ; {
 		patient := time.Since(start) < gpusPatience
 		warnings, unknown, err := r.tryPool(ctx, spec, created, shown, patient)
@@ -282,7 +302,9 @@ func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bo
 
 // tryPool is one attempt of PutPool. The result unknown means that the error may be due to hosts that have not reported
 // their GPUs; if patient, those are an error even if the pool could do without them.
-func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string, patient bool) (warnings domain.Problems, unknown bool, err error) {
+func (r Reconciler) tryPool(
+	ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string, patient bool,
+) (warnings domain.Problems, unknown bool, err error) {
 	// Asking the hosts may be slow, so it is done before the allocation lock is taken.
 	found, err := r.Engine.GPUs(ctx)
 	if err != nil {
@@ -310,18 +332,21 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 		return nil, false, err
 	}
 	if existing, found := view.Pools[spec.Name]; found && created && !existing.Spec.Equal(spec) {
-		return nil, false, fmt.Errorf("cluster %q already has a GPU pool %q with another specification; choose another name, or import it: terraform import <address> %s",
+		return nil, false, fmt.Errorf("cluster %q already has a GPU pool %q with another specification; choose "+
+			"another name, or import it: terraform import <address> %s",
 			spec.Cluster, spec.Name, r.Engine.Traits().ImportFrom+domain.GroupID(spec.Cluster, spec.Name))
 	}
 	doc, problems := ResolvePool(view, spec)
 	if err := problems.Err(); err != nil {
-		return nil, slices.ContainsFunc(slices.Collect(maps.Values(view.GPUs)), func(found domain.HostGPUs) bool { return found.Unknown != "" }), err
+		return nil, slices.ContainsFunc(slices.Collect(maps.Values(view.GPUs)),
+			func(found domain.HostGPUs) bool { return found.Unknown != "" }), err
 	}
 	if patient && len(problems) > 0 {
 		return nil, true, fmt.Errorf("GPU pool %q could not be resolved in time: %s", spec.Name, problems.Error())
 	}
 	if found := doc.UUIDs(); shown != nil && !maps.EqualFunc(shown, found, slices.Equal) {
-		return nil, false, fmt.Errorf("the GPUs that GPU pool %q selects have changed since the plan: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
+		return nil, false, fmt.Errorf("the GPUs that GPU pool %q selects have changed since the plan: it showed %v, "+
+			"and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
 	}
 	_, err = engine.Put(ctx, r.Engine, doc)
 	return problems, false, err

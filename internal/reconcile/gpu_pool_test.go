@@ -44,7 +44,10 @@ func TestResolvePool(t *testing.T) {
 	large := slots
 	large.MemoryMiBPerSlot = 46000
 	stored := func(name string, host string, devices ...domain.Device) map[string]domain.GPUPoolDocument {
-		return map[string]domain.GPUPoolDocument{name: {Header: domain.Header{Revision: 3}, Spec: domain.GPUPool{Name: name}, Devices: map[string][]domain.Device{host: devices}}}
+		return map[string]domain.GPUPoolDocument{name: {
+			Header: domain.Header{Revision: 3}, Spec: domain.GPUPool{Name: name},
+			Devices: map[string][]domain.Device{host: devices},
+		}}
 	}
 	former := domain.Device{UUID: "GPU-c0", Model: "Tesla V100-SXM2-32GB", MemoryMiB: 32768}
 	for name, test := range map[string]struct {
@@ -55,33 +58,55 @@ func TestResolvePool(t *testing.T) {
 		slots   int
 		problem string
 	}{
-		"two named cards of eight":    {spec: named(map[string][]string{"a": {"GPU-a5", "GPU-a4"}}), want: map[string][]string{"a": {"GPU-a5", "GPU-a4"}}, slots: 2},
-		"37 slots of one A40, not 38": {spec: slots, want: map[string][]string{"b": {"GPU-b0"}}, slots: 37},
-		"a slot that does not fit":    {spec: large, problem: "memory_mib_per_slot: Slot larger than the device: a slot of 46000 MiB does not fit into GPU-b0 of host \"b\", which has 46068 MiB, 3 % of it in reserve"},
-		"selected by model":           {spec: selected(domain.DeviceSelector{Model: "*A40"}), want: map[string][]string{"b": {"GPU-b0"}}, slots: 1},
-		"selected by memory, at most two a host": {
-			spec: selected(domain.DeviceSelector{MemoryMiB: 30000, MaxPerHost: 2}), want: map[string][]string{"a": {"GPU-a0", "GPU-a1"}, "b": {"GPU-b0"}}, slots: 3,
+		"two named cards of eight": {
+			spec: named(map[string][]string{"a": {"GPU-a5", "GPU-a4"}}),
+			want: map[string][]string{"a": {"GPU-a5", "GPU-a4"}}, slots: 2,
 		},
-		"selected by label": {spec: selected(domain.DeviceSelector{Labels: map[string]string{"gpu": "v100"}, MaxPerHost: 1}), want: map[string][]string{"a": {"GPU-a0"}}, slots: 1},
+		"37 slots of one A40, not 38": {spec: slots, want: map[string][]string{"b": {"GPU-b0"}}, slots: 37},
+		"a slot that does not fit": {
+			spec:    large,
+			problem: "memory_mib_per_slot: Slot larger than the device: a slot of 46000 MiB does not fit into GPU-b0 of host \"b\", which has 46068 MiB, 3 % of it in reserve",
+		},
+		"selected by model": {
+			spec: selected(domain.DeviceSelector{Model: "*A40"}), want: map[string][]string{"b": {"GPU-b0"}}, slots: 1,
+		},
+		"selected by memory, at most two a host": {
+			spec: selected(domain.DeviceSelector{MemoryMiB: 30000, MaxPerHost: 2}),
+			want: map[string][]string{"a": {"GPU-a0", "GPU-a1"}, "b": {"GPU-b0"}}, slots: 3,
+		},
+		"selected by label": {
+			spec: selected(domain.DeviceSelector{Labels: map[string]string{"gpu": "v100"}, MaxPerHost: 1}),
+			want: map[string][]string{"a": {"GPU-a0"}}, slots: 1,
+		},
 		"selected again, what was selected stays": {
-			spec: selected(domain.DeviceSelector{Model: "Tesla*", MaxPerHost: 2}), pools: stored("p", "a", former), want: map[string][]string{"a": {"GPU-c0", "GPU-a0"}}, slots: 2,
+			spec: selected(domain.DeviceSelector{Model: "Tesla*", MaxPerHost: 2}), pools: stored("p", "a", former),
+			want: map[string][]string{"a": {"GPU-c0", "GPU-a0"}}, slots: 2,
 		},
 		"named, and not found any more": {
-			spec: named(map[string][]string{"a": {"GPU-c0", "GPU-a0"}}), pools: stored("p", "a", former), want: map[string][]string{"a": {"GPU-c0", "GPU-a0"}}, slots: 2,
+			spec: named(map[string][]string{"a": {"GPU-c0", "GPU-a0"}}), pools: stored("p", "a", former),
+			want: map[string][]string{"a": {"GPU-c0", "GPU-a0"}}, slots: 2,
 		},
 		"hosts that share a machine": {
 			spec:   selected(domain.DeviceSelector{}),
 			change: func(found map[string]domain.HostGPUs) { found["a"] = found["b"] },
 			want:   map[string][]string{"a": {"GPU-b0"}}, slots: 1,
 		},
-		"no such host": {spec: named(map[string][]string{"c": {"GPU-c0"}}), problem: `devices["c"]: Unknown host: cluster "lab" has no host "c"; its hosts are a, b`},
-		"no such device": {
-			spec: named(map[string][]string{"b": {"GPU-c0"}}), problem: `devices["b"][0]: No such GPU: host "b" has no GPU GPU-c0; it has GPU-b0 (NVIDIA A40)`,
+		"no such host": {
+			spec:    named(map[string][]string{"c": {"GPU-c0"}}),
+			problem: `devices["c"]: Unknown host: cluster "lab" has no host "c"; its hosts are a, b`,
 		},
-		"a device of another host": {spec: named(map[string][]string{"b": {"GPU-a0"}}), problem: `host "b" has no GPU GPU-a0; it is in host "a"`},
+		"no such device": {
+			spec:    named(map[string][]string{"b": {"GPU-c0"}}),
+			problem: `devices["b"][0]: No such GPU: host "b" has no GPU GPU-c0; it has GPU-b0 (NVIDIA A40)`,
+		},
+		"a device of another host": {
+			spec: named(map[string][]string{"b": {"GPU-a0"}}), problem: `host "b" has no GPU GPU-a0; it is in host "a"`,
+		},
 		"a device that is lost": {
-			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
-			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].Trouble = "fallen off the bus (XID 79)" },
+			spec: named(map[string][]string{"b": {"GPU-b0"}}),
+			change: func(found map[string]domain.HostGPUs) {
+				found["b"].GPUs[0].Trouble = "fallen off the bus (XID 79)"
+			},
 			problem: `devices["b"][0]: GPU can't be used: GPU-b0 of host "b" can't be in a pool: fallen off the bus (XID 79)`,
 		},
 		"a device that is divided": {
@@ -114,20 +139,25 @@ func TestResolvePool(t *testing.T) {
 			problem: "host b: GPU-b0 (NVIDIA A40, 46068 MiB): it is partitioned by MIG",
 		},
 		"none selected, in trouble": {
-			spec:    selected(domain.DeviceSelector{Model: "*A40"}),
-			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].Trouble = "fallen off the bus (XID 79)" },
+			spec: selected(domain.DeviceSelector{Model: "*A40"}),
+			change: func(found map[string]domain.HostGPUs) {
+				found["b"].GPUs[0].Trouble = "fallen off the bus (XID 79)"
+			},
 			problem: "host b: GPU-b0 (NVIDIA A40, 46068 MiB): fallen off the bus (XID 79)",
 		},
 		"none selected, in another pool": {
-			spec: selected(domain.DeviceSelector{Model: "*A40", MemoryMiB: 48000}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
+			spec:    selected(domain.DeviceSelector{Model: "*A40", MemoryMiB: 48000}),
+			pools:   stored("other", "b", domain.Device{UUID: "GPU-b0"}),
 			problem: `host b: GPU-b0 (NVIDIA A40, 46068 MiB): it has less than 48000 MiB, and it is in pool "other"`,
 		},
 		"overlapping pools": {
-			spec: named(map[string][]string{"b": {"GPU-b0"}}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
+			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
+			pools:   stored("other", "b", domain.Device{UUID: "GPU-b0"}),
 			problem: `devices["b"][0]: Pools overlap: GPU-b0 of host "b" is in pools "other" and "p"; a device can be in one pool only`,
 		},
 		"overlapping by selection": {
-			spec: selected(domain.DeviceSelector{Model: "*A40"}), pools: stored("other", "b", domain.Device{UUID: "GPU-b0"}),
+			spec:    selected(domain.DeviceSelector{Model: "*A40"}),
+			pools:   stored("other", "b", domain.Device{UUID: "GPU-b0"}),
 			problem: `select: Pools overlap: GPU-b0 of host "b" is in pools "other" and "p"`,
 		},
 	} {
@@ -136,7 +166,8 @@ func TestResolvePool(t *testing.T) {
 			if test.change != nil {
 				test.change(found)
 			}
-			doc, problems := reconcile.ResolvePool(reconcile.PoolView{Hosts: hosts, GPUs: found, Pools: test.pools}, test.spec)
+			doc, problems := reconcile.ResolvePool(reconcile.PoolView{Hosts: hosts, GPUs: found, Pools: test.pools},
+				test.spec)
 			if err := problems.Err(); test.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), test.problem) {
 					t.Errorf("problems %v, want %q", err, test.problem)
@@ -153,8 +184,10 @@ func TestResolvePool(t *testing.T) {
 			if doc.Has(former.UUID) != (doc.Trouble[former.UUID] != "") {
 				t.Errorf("what is no longer found is said to be in trouble: %v", doc.Trouble)
 			}
-			if diff := cmp.Diff(test.want, doc.UUIDs()); diff != "" || doc.Slots() != test.slots || doc.Revision != test.pools["p"].Revision {
-				t.Errorf("%d slots, want %d, at revision %d (-want +got):\n%s", doc.Slots(), test.slots, doc.Revision, diff)
+			if diff := cmp.Diff(test.want, doc.UUIDs()); diff != "" || doc.Slots() != test.slots ||
+				doc.Revision != test.pools["p"].Revision {
+				t.Errorf("%d slots, want %d, at revision %d (-want +got):\n%s", doc.Slots(), test.slots, doc.Revision,
+					diff)
 			}
 		})
 	}
@@ -162,17 +195,26 @@ func TestResolvePool(t *testing.T) {
 
 func TestDeviceStates(t *testing.T) {
 	pools := map[string]domain.GPUPoolDocument{"p": {Devices: map[string][]domain.Device{
-		"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}, {UUID: "GPU-a2"}, {UUID: "GPU-a3"}, {UUID: "GPU-a4"}, {UUID: "GPU-a5"}, {UUID: "GPU-a6"}, {UUID: "GPU-gone"}}, "c": {{UUID: "GPU-c0"}},
+		"a": {
+			{UUID: "GPU-a0"}, {UUID: "GPU-a1"}, {UUID: "GPU-a2"}, {UUID: "GPU-a3"}, {UUID: "GPU-a4"}, {UUID: "GPU-a5"},
+			{UUID: "GPU-a6"}, {UUID: "GPU-gone"},
+		}, "c": {{UUID: "GPU-c0"}},
 	}}}
 	found := dgx()
 	found["a"].GPUs[0].Processes = []domain.GPUProcess{{PID: 7, Member: "mnist-worker-0"}}
-	found["a"].GPUs[1].Processes = []domain.GPUProcess{{PID: 7, Member: "mnist-worker-0"}, {PID: 4711, Command: "python"}, {PID: 4712}}
+	found["a"].GPUs[1].Processes = []domain.GPUProcess{
+		{PID: 7, Member: "mnist-worker-0"}, {PID: 4711, Command: "python"}, {PID: 4712},
+	}
 	found["a"].GPUs[2].Trouble = "fallen off the bus (XID 79)"
 	for i, used := range map[int]int64{3: 20_000, 4: 20_000, 5: 3, 6: 20_000} {
 		found["a"].GPUs[i].MemoryUsedMiB = &used
 	}
-	groups := map[string]domain.GroupDocument{"mnist": {Assignments: map[string]domain.Assignment{"mnist-worker-1": {Host: "a", GPUs: "GPU-a4"}}}}
-	stored := map[string]domain.GroupDocument{"leaving": {Assignments: map[string]domain.Assignment{"leaving-worker-0": {Host: "a", GPUs: "GPU-a6"}}}}
+	groups := map[string]domain.GroupDocument{
+		"mnist": {Assignments: map[string]domain.Assignment{"mnist-worker-1": {Host: "a", GPUs: "GPU-a4"}}},
+	}
+	stored := map[string]domain.GroupDocument{
+		"leaving": {Assignments: map[string]domain.Assignment{"leaving-worker-0": {Host: "a", GPUs: "GPU-a6"}}},
+	}
 	found["c"] = domain.HostGPUs{Unknown: "no driver"}
 	want := map[string]placement.DeviceState{
 		"GPU-a1":   {Busy: "python (process 4711), process 4712"},
@@ -204,9 +246,17 @@ func TestDevicesOfWhatLeaves(t *testing.T) {
 		change func(groups map[string]domain.GroupDocument)
 		busy   bool
 	}{
-		"it is replaced":          {group: "mnist", change: func(groups map[string]domain.GroupDocument) { delete(groups, "mnist") }},
-		"it is renamed":           {group: "other", change: func(groups map[string]domain.GroupDocument) { groups["mnist"] = domain.GroupDocument{} }},
-		"somebody else uses them": {group: "other", change: func(groups map[string]domain.GroupDocument) { delete(groups, "mnist") }, busy: true},
+		"it is replaced": {
+			group: "mnist", change: func(groups map[string]domain.GroupDocument) { delete(groups, "mnist") },
+		},
+		"it is renamed": {
+			group:  "other",
+			change: func(groups map[string]domain.GroupDocument) { groups["mnist"] = domain.GroupDocument{} },
+		},
+		"somebody else uses them": {
+			group: "other", change: func(groups map[string]domain.GroupDocument) { delete(groups, "mnist") },
+			busy: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, r := poolOf(t, "GPU-a4", "GPU-a5")
@@ -250,12 +300,14 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 	}
 	other := spec
 	other.Devices = map[string][]string{"a": {"GPU-a0"}}
-	if _, err := r.PutPool(ctx, other, true, nil); err == nil || !strings.Contains(err.Error(), "terraform import <address> lab/p") {
+	if _, err := r.PutPool(ctx, other, true, nil); err == nil ||
+		!strings.Contains(err.Error(), "terraform import <address> lab/p") {
 		t.Errorf("another pool of the name: %v", err)
 	}
 
 	chosen := domain.GPUPool{Cluster: "lab", Name: "chosen", Select: &domain.DeviceSelector{Model: "*A40"}}
-	if _, err := r.PutPool(ctx, chosen, true, map[string][]string{"b": {"GPU-b1"}}); err == nil || !strings.Contains(err.Error(), "it showed map[b:[GPU-b1]], and now there are map[b:[GPU-b0]]") {
+	if _, err := r.PutPool(ctx, chosen, true, map[string][]string{"b": {"GPU-b1"}}); err == nil ||
+		!strings.Contains(err.Error(), "it showed map[b:[GPU-b1]], and now there are map[b:[GPU-b0]]") {
 		t.Errorf("a pool of other devices than the plan showed: %v", err)
 	}
 
@@ -295,9 +347,13 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 
 // Values that can't be read of a known device stay as they were; all others are updated.
 func TestDeviceThatIsHalfKnown(t *testing.T) {
-	before := domain.Device{UUID: "GPU-b0", Model: "NVIDIA A40", MemoryMiB: 46068, NUMANode: new(1), Links: []string{"GPU-b1"}}
+	before := domain.Device{
+		UUID: "GPU-b0", Model: "NVIDIA A40", MemoryMiB: 46068, NUMANode: new(1), Links: []string{"GPU-b1"},
+	}
 	whole := domain.Device{UUID: "GPU-b0", Model: "NVIDIA A40-48Q", MemoryMiB: 45000, NUMANode: new(0)}
-	unread, lost := domain.GPU{Device: domain.Device{UUID: "GPU-b0"}, Unknown: "nvmlDeviceGetName: unknown error"}, domain.GPU{Device: domain.Device{UUID: "GPU-b0"}, Trouble: "fallen off the bus"}
+	unread, lost := domain.GPU{
+		Device: domain.Device{UUID: "GPU-b0"}, Unknown: "nvmlDeviceGetName: unknown error",
+	}, domain.GPU{Device: domain.Device{UUID: "GPU-b0"}, Trouble: "fallen off the bus"}
 	for name, test := range map[string]struct {
 		found        domain.GPU
 		before, want domain.Device
@@ -312,8 +368,11 @@ func TestDeviceThatIsHalfKnown(t *testing.T) {
 			"selected": {Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}},
 		} {
 			doc, problems := reconcile.ResolvePool(reconcile.PoolView{
-				Hosts: map[string]domain.Host{"b": {}}, GPUs: map[string]domain.HostGPUs{"b": {GPUs: []domain.GPU{test.found}}},
-				Pools: map[string]domain.GPUPoolDocument{"p": {Spec: spec, Devices: map[string][]domain.Device{"b": {test.before}}}},
+				Hosts: map[string]domain.Host{"b": {}},
+				GPUs:  map[string]domain.HostGPUs{"b": {GPUs: []domain.GPU{test.found}}},
+				Pools: map[string]domain.GPUPoolDocument{
+					"p": {Spec: spec, Devices: map[string][]domain.Device{"b": {test.before}}},
+				},
 			}, spec)
 			must(t, problems.Err())
 			if diff := cmp.Diff(map[string][]domain.Device{"b": {test.want}}, doc.Devices); diff != "" {
@@ -338,22 +397,39 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 		waits    bool
 		warned   string
 	}{
-		"until they tell":             {selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, starting, dgx()}, want: both, waits: true},
-		"until they tell, as planned": {selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()}, shown: both, want: both, waits: true},
+		"until they tell": {
+			selector: domain.DeviceSelector{MaxPerHost: 1},
+			gpus:     []map[string]domain.HostGPUs{starting, starting, dgx()}, want: both, waits: true,
+		},
+		"until they tell, as planned": {
+			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()},
+			shown: both, want: both, waits: true,
+		},
 		"and no longer than that": {
-			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}, waits: true,
+			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting},
+			want: map[string][]string{"a": {"GPU-a0"}}, waits: true,
 			warned: "select: GPUs unknown: the GPUs of some hosts are unknown, so they are not in the pool: host b: they are being read for the first time. An apply waits 30s",
 		},
 		"a host of which it has some": {
-			selector: domain.DeviceSelector{Model: "*A40"}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
-			gpus: []map[string]domain.HostGPUs{starting, dgx()}, want: map[string][]string{"b": {"GPU-b1", "GPU-b0"}}, waits: true,
+			selector: domain.DeviceSelector{
+				Model: "*A40",
+			}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
+			gpus: []map[string]domain.HostGPUs{starting, dgx()}, want: map[string][]string{"b": {"GPU-b1", "GPU-b0"}},
+			waits: true,
 		},
 		"not for one of which it has all that it may": {
-			selector: domain.DeviceSelector{Model: "*A40", MaxPerHost: 1}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
-			gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"b": {"GPU-b1"}},
+			selector: domain.DeviceSelector{Model: "*A40", MaxPerHost: 1},
+			stored:   map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
+			gpus:     []map[string]domain.HostGPUs{starting}, want: map[string][]string{"b": {"GPU-b1"}},
 		},
-		"not for one with another name":  {selector: domain.DeviceSelector{Hosts: []string{"a"}, MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}},
-		"not for one with another label": {selector: domain.DeviceSelector{Labels: map[string]string{"gpu": "v100"}, MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}},
+		"not for one with another name": {
+			selector: domain.DeviceSelector{Hosts: []string{"a"}, MaxPerHost: 1},
+			gpus:     []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}},
+		},
+		"not for one with another label": {
+			selector: domain.DeviceSelector{Labels: map[string]string{"gpu": "v100"}, MaxPerHost: 1},
+			gpus:     []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -394,8 +470,11 @@ func TestSelectionOutOfTime(t *testing.T) {
 		f.gpus = []map[string]domain.HostGPUs{starting}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := reconcile.Reconciler{Engine: f}.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}, true, nil)
-		if err == nil || !strings.Contains(err.Error(), "host b: no agent") || errors.As(err, new(domain.Problems)) || len(documents[domain.GPUPoolDocument](f)) > 0 {
+		_, err := reconcile.Reconciler{
+			Engine: f,
+		}.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}, true, nil)
+		if err == nil || !strings.Contains(err.Error(), "host b: no agent") || errors.As(err, new(domain.Problems)) ||
+			len(documents[domain.GPUPoolDocument](f)) > 0 {
 			t.Errorf("pools %v, and the error %v", documents[domain.GPUPoolDocument](f), err)
 		}
 	})
@@ -407,10 +486,14 @@ func TestPlannedDevices(t *testing.T) {
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
 	r := reconcile.Reconciler{Engine: f}
 	ctx := t.Context()
-	if _, err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}}}, true, nil); err != nil {
+	if _, err := r.PutPool(ctx, domain.GPUPool{
+		Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}},
+	}, true, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.Planned = map[string]domain.Assignment{"mnist-worker-0": domain.ParsePlace("a GPU-a7"), "mnist-worker-1": domain.ParsePlace("a GPU-a5")}
+	r.Planned = map[string]domain.Assignment{
+		"mnist-worker-0": domain.ParsePlace("a GPU-a7"), "mnist-worker-1": domain.ParsePlace("a GPU-a5"),
+	}
 	if err := r.Update(ctx, pooled("mnist")); err != nil {
 		t.Fatal(err)
 	}
@@ -426,14 +509,21 @@ func TestPlannedDevices(t *testing.T) {
 	busy := dgx()
 	busy["a"].GPUs[6].Processes = []domain.GPUProcess{{PID: 4711, Command: "python"}}
 	f.gpus = []map[string]domain.HostGPUs{busy}
-	r.Planned = map[string]domain.Assignment{"busy-worker-0": domain.ParsePlace("a GPU-a4"), "busy-worker-1": domain.ParsePlace("a GPU-a6")}
-	if err := r.Update(ctx, pooled("busy")); err == nil || !strings.Contains(err.Error(), "busy-worker-1 was to get GPU-a6 of host a: it is used by python (process 4711)") {
+	r.Planned = map[string]domain.Assignment{
+		"busy-worker-0": domain.ParsePlace("a GPU-a4"), "busy-worker-1": domain.ParsePlace("a GPU-a6"),
+	}
+	if err := r.Update(ctx, pooled("busy")); err == nil ||
+		!strings.Contains(err.Error(),
+			"busy-worker-1 was to get GPU-a6 of host a: it is used by python (process 4711)") {
 		t.Errorf("a planned device that is in use since: %v", err)
 	}
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
-	r.Planned = map[string]domain.Assignment{"other-worker-0": domain.ParsePlace("a GPU-a7"), "other-worker-1": domain.ParsePlace("a GPU-a6")}
+	r.Planned = map[string]domain.Assignment{
+		"other-worker-0": domain.ParsePlace("a GPU-a7"), "other-worker-1": domain.ParsePlace("a GPU-a6"),
+	}
 	var stale *reconcile.StalePlanError
-	if err := r.Update(ctx, pooled("other")); !errors.As(err, &stale) || len(stale.Members) != 1 || !strings.Contains(err.Error(), "other-worker-0 was planned on a GPU-a7, and would now be on a GPU-a4") {
+	if err := r.Update(ctx, pooled("other")); !errors.As(err, &stale) || len(stale.Members) != 1 ||
+		!strings.Contains(err.Error(), "other-worker-0 was planned on a GPU-a7, and would now be on a GPU-a4") {
 		t.Errorf("planned devices that were taken since: %v", err)
 	}
 	if _, err := engine.Get[domain.GroupDocument](ctx, f, "other"); !errors.Is(err, engine.ErrNotFound) {
@@ -447,7 +537,9 @@ func TestKeptDevicesAreNotLookedAt(t *testing.T) {
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
 	r := reconcile.Reconciler{Engine: f}
 	ctx := t.Context()
-	if _, err := r.PutPool(ctx, domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}, true, nil); err != nil {
+	if _, err := r.PutPool(ctx, domain.GPUPool{
+		Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}},
+	}, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Update(ctx, pooled("mnist")); err != nil {

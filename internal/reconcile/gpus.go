@@ -23,7 +23,8 @@ type StalePlanError struct {
 
 // Error says what to do about it.
 func (e *StalePlanError) Error() string {
-	return fmt.Sprintf("hosts or GPUs planned for members of group %q are no longer available: %s. Nothing was changed; plan and apply again",
+	return fmt.Sprintf("hosts or GPUs planned for members of group %q are no longer available: %s. Nothing was "+
+		"changed; plan and apply again",
 		e.Group, strings.Join(e.Members, "; "))
 }
 
@@ -39,14 +40,18 @@ func usesGPUs(g domain.Group) bool {
 
 // DeviceStates returns the states of the devices of pools, by UUID, from what was found on the hosts. The groups, as
 // they are and as they will be, show which devices members hold.
-func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs, groups ...map[string]domain.GroupDocument) map[string]placement.DeviceState {
+func DeviceStates(
+	pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs,
+	groups ...map[string]domain.GroupDocument,
+) map[string]placement.DeviceState {
 	held := heldDevices(groups)
 	states := map[string]placement.DeviceState{}
 	for _, pool := range pools {
 		trouble := Examine(pool, found).Trouble
 		for host, devices := range pool.Devices {
 			for _, device := range devices {
-				if state := deviceState(device.UUID, found[host], trouble[device.UUID], held[device.UUID]); state != (placement.DeviceState{}) {
+				if state := deviceState(device.UUID, found[host], trouble[device.UUID],
+					held[device.UUID]); state != (placement.DeviceState{}) {
 					states[device.UUID] = state
 				}
 			}
@@ -178,14 +183,17 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 }
 
 // decide is [Reconciler.Decide] with what the hosts reported, or [errUnreportedGPUs] if they have to be asked first.
-func (r Reconciler) decide(view View, spec domain.Group, by *gpuReport) (decision Decision, problems domain.Problems, err error) {
+func (r Reconciler) decide(
+	view View, spec domain.Group, by *gpuReport,
+) (decision Decision, problems domain.Problems, err error) {
 	stored := view.Groups[spec.Name]
 	if len(r.Planned) > 0 {
 		view.Groups = maps.Clone(view.Groups)
 		view.Groups[spec.Name] = asPlanned(stored, r.Planned)
 	}
 	view.Devices = lostDevices(troubleIn(view.Pools))
-	view.Leave = slices.DeleteFunc(slices.Clone(view.Leave), func(member string) bool { _, planned := r.Planned[member]; return planned })
+	view.Leave = slices.DeleteFunc(slices.Clone(view.Leave),
+		func(member string) bool { _, planned := r.Planned[member]; return planned })
 	decision, problems = Decide(view, spec)
 	if !usesGPUs(spec) || problems.Err() == nil && keepsGPUs(decision, stored) {
 		return decision, problems, nil
@@ -232,18 +240,22 @@ func asPlanned(previous domain.GroupDocument, planned map[string]domain.Assignme
 
 // checkPlanned returns a [*StalePlanError] if members do not get the planned hosts and devices, or if one of these
 // devices has become unavailable.
-func checkPlanned(decision Decision, stored domain.GroupDocument, view View, planned map[string]domain.Assignment) error {
+func checkPlanned(
+	decision Decision, stored domain.GroupDocument, view View, planned map[string]domain.Assignment,
+) error {
 	stale := &StalePlanError{Group: decision.Document.Spec.Name}
 	for _, member := range slices.Sorted(maps.Keys(planned)) {
 		at, now := planned[member], decision.Document.Assignments[member]
 		if at.Host != now.Host || at.GPUs != now.GPUs {
-			stale.Members = append(stale.Members, fmt.Sprintf("%s was planned on %s, and would now be on %s", member, at.Place(), now.Place()))
+			stale.Members = append(stale.Members,
+				fmt.Sprintf("%s was planned on %s, and would now be on %s", member, at.Place(), now.Place()))
 			continue
 		}
 		for _, uuid := range at.GPUs.UUIDs() {
 			had := slices.Contains(stored.Assignments[member].GPUs.UUIDs(), uuid)
 			if why := unavailable(view, uuid); why != "" && !had {
-				stale.Members = append(stale.Members, fmt.Sprintf("%s was to get %s of host %s: %s", member, uuid, at.Host, why))
+				stale.Members = append(stale.Members,
+					fmt.Sprintf("%s was to get %s of host %s: %s", member, uuid, at.Host, why))
 			}
 		}
 	}

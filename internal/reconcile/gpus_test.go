@@ -12,7 +12,9 @@ import (
 )
 
 // onBoth is the pool "p" of devices on both hosts.
-var onBoth = domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}, "b": {"GPU-b0"}}}
+var onBoth = domain.GPUPool{
+	Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}, "b": {"GPU-b0"}},
+}
 
 // interfering returns a reconciler of a fake engine with a pool. It runs do before the first call named call that
 // follows a call named after.
@@ -90,10 +92,12 @@ func TestWhatHostsToldIsOld(t *testing.T) {
 	t.Run("another group takes the devices", func(t *testing.T) {
 		f, other := poolOf(t, "GPU-a4", "GPU-a5")
 		r := interfering(t, f, "GPUs", "Lock", func() { must(t, other.Update(within(t), pooled("other"))) })
-		if err := r.Update(within(t), pooled("mnist")); err == nil || !strings.Contains(err.Error(), "held by other-worker-0 of group other") {
+		if err := r.Update(within(t), pooled("mnist")); err == nil ||
+			!strings.Contains(err.Error(), "held by other-worker-0 of group other") {
 			t.Errorf("devices that another group took: %v", err)
 		}
-		if _, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); !errors.Is(err, engine.ErrNotFound) || len(f.cast()) != 2 {
+		if _, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); !errors.Is(err, engine.ErrNotFound) ||
+			len(f.cast()) != 2 {
 			t.Errorf("of a group without devices there is: %v, beside %d members", err, len(f.cast()))
 		}
 	})

@@ -42,7 +42,9 @@ func Examine(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) doma
 }
 
 // examine returns the reason why a device can't be used, or "", and the error for which it has to be reset, or nil.
-func examine(uuid string, found domain.HostGPUs, before domain.GPUPoolDocument) (why string, condemned *domain.Condemnation) {
+func examine(
+	uuid string, found domain.HostGPUs, before domain.GPUPoolDocument,
+) (why string, condemned *domain.Condemnation) {
 	if known, was := before.Condemned[uuid]; was {
 		condemned = &known
 	}
@@ -107,7 +109,9 @@ func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 
 // noteTrouble stores what is wrong with the devices of pools, from what was found on the hosts
 // since the pools were read.
-func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs) (err error) {
+func (r Reconciler) noteTrouble(
+	ctx context.Context, before map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs,
+) (err error) {
 	release, err := r.lock(ctx, allocationLock, "check of the GPU pools")
 	if err != nil {
 		return err

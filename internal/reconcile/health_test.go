@@ -36,24 +36,43 @@ func TestExamine(t *testing.T) {
 		change func(found map[string]domain.HostGPUs)
 		want   map[string]string
 	}{
-		"nothing":            {change: func(map[string]domain.HostGPUs) {}},
-		"of another device":  {change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[7].Trouble = offTheBus }},
-		"the device says so": {change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[1].Trouble = offTheBus }, want: map[string]string{"GPU-a1": offTheBus}},
+		"nothing": {change: func(map[string]domain.HostGPUs) {}},
+		"of another device": {
+			change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[7].Trouble = offTheBus },
+		},
+		"the device says so": {
+			change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[1].Trouble = offTheBus },
+			want:   map[string]string{"GPU-a1": offTheBus},
+		},
 		"another trouble than it had": {
 			before: map[string]string{"GPU-a1": "no longer found"},
-			change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[1].Trouble = offTheBus }, want: map[string]string{"GPU-a1": offTheBus},
+			change: func(found map[string]domain.HostGPUs) { found["a"].GPUs[1].Trouble = offTheBus },
+			want:   map[string]string{"GPU-a1": offTheBus},
 		},
-		"a device that is gone": {change: func(found map[string]domain.HostGPUs) { gone(found, "a", 0) }, want: map[string]string{"GPU-a0": "no longer found"}},
+		"a device that is gone": {
+			change: func(found map[string]domain.HostGPUs) { gone(found, "a", 0) },
+			want:   map[string]string{"GPU-a0": "no longer found"},
+		},
 		"a device that is in another host by now": {
 			change: func(found map[string]domain.HostGPUs) { found["b"], found["a"] = found["a"], found["b"] },
-			want:   map[string]string{"GPU-a0": "no longer found", "GPU-a1": "no longer found", "GPU-b0": "no longer found"},
+			want: map[string]string{
+				"GPU-a0": "no longer found", "GPU-a1": "no longer found", "GPU-b0": "no longer found",
+			},
 		},
-		"a host that is no part of the cluster": {change: func(found map[string]domain.HostGPUs) { delete(found, "b") }, want: map[string]string{"GPU-b0": "no longer found"}},
+		"a host that is no part of the cluster": {
+			change: func(found map[string]domain.HostGPUs) { delete(found, "b") },
+			want:   map[string]string{"GPU-b0": "no longer found"},
+		},
 		"a device that is divided": {
 			change: func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = new(true) },
-			want:   map[string]string{"GPU-b0": "it is partitioned by MIG, and pools take whole GPUs; disable MIG (nvidia-smi -mig 0), or leave it out"},
+			want: map[string]string{
+				"GPU-b0": "it is partitioned by MIG, and pools take whole GPUs; disable MIG (nvidia-smi -mig 0), or leave it out",
+			},
 		},
-		"a device that works again": {before: map[string]string{"GPU-a1": offTheBus, "GPU-b0": offTheBus}, change: func(map[string]domain.HostGPUs) {}},
+		"a device that works again": {
+			before: map[string]string{"GPU-a1": offTheBus, "GPU-b0": offTheBus},
+			change: func(map[string]domain.HostGPUs) {},
+		},
 		"a host that can't tell": {
 			before: map[string]string{"GPU-a0": offTheBus},
 			change: func(found map[string]domain.HostGPUs) { found["a"] = domain.HostGPUs{Unknown: "no agent"} },
@@ -69,7 +88,10 @@ func TestExamine(t *testing.T) {
 			change: func(found map[string]domain.HostGPUs) { found["a"] = unreadFor(30 * time.Second) },
 			want:   map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver},
 		},
-		"a host whose agent can tell again": {before: map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver}, change: func(map[string]domain.HostGPUs) {}},
+		"a host whose agent can tell again": {
+			before: map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver},
+			change: func(map[string]domain.HostGPUs) {},
+		},
 		"a host whose agent can tell of some": {
 			change: func(found map[string]domain.HostGPUs) {
 				some := unreadFor(time.Hour)
@@ -89,7 +111,10 @@ func TestExamine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := dgx()
 			test.change(found)
-			pool := domain.GPUPoolDocument{Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}}, "b": {{UUID: "GPU-b0"}}}, Trouble: test.before}
+			pool := domain.GPUPoolDocument{
+				Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a0"}, {UUID: "GPU-a1"}}, "b": {{UUID: "GPU-b0"}}},
+				Trouble: test.before,
+			}
 			want := test.want
 			if want == nil {
 				want = map[string]string{}
@@ -112,11 +137,15 @@ func TestExamineCondemned(t *testing.T) {
 		here := dgx()["a"]
 		here.Boot = boot
 		gpu := &here.GPUs[1]
-		gpu.Trouble, gpu.Condemned, gpu.RecoveryNeeded, gpu.GoneAt = says.Trouble, says.Condemned, says.RecoveryNeeded, says.GoneAt
+		gpu.Trouble, gpu.Condemned, gpu.RecoveryNeeded, gpu.GoneAt = says.Trouble, says.Condemned, says.RecoveryNeeded,
+			says.GoneAt
 		return here
 	}
 	condemned := look(boot, domain.GPU{Trouble: ecc, Condemned: &domain.Condemnation{XID: 48, At: epoch}})
-	asked := look(boot, domain.GPU{Trouble: ecc + "; " + reset, RecoveryNeeded: new(true), Condemned: &domain.Condemnation{XID: 48, At: epoch, Asked: true}})
+	asked := look(boot, domain.GPU{
+		Trouble: ecc + "; " + reset, RecoveryNeeded: new(true),
+		Condemned: &domain.Condemnation{XID: 48, At: epoch, Asked: true},
+	})
 	forgot := look(boot, domain.GPU{})
 	absent := forgot
 	absent.GPUs = nil
@@ -124,25 +153,53 @@ func TestExamineCondemned(t *testing.T) {
 		looks []domain.HostGPUs
 		want  string
 	}{
-		"once the agent has told":                     {[]domain.HostGPUs{condemned}, ecc},
-		"after the agent was restarted":               {[]domain.HostGPUs{condemned, forgot, forgot}, ecc},
-		"of a host that does not tell its starts":     {[]domain.HostGPUs{condemned, look("", domain.GPU{})}, ecc},
-		"while the agent is away":                     {[]domain.HostGPUs{condemned, {Unknown: "no agent"}}, ecc},
-		"after the agent was away":                    {[]domain.HostGPUs{condemned, {Unknown: "no agent"}, forgot}, ecc},
-		"while the driver can't be used":              {[]domain.HostGPUs{condemned, unreadFor(time.Minute)}, noDriver},
-		"after the driver could not be used":          {[]domain.HostGPUs{condemned, unreadFor(time.Minute), forgot}, ecc},
-		"in another trouble":                          {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: "the driver does not answer"})}, ecc + "; the driver does not answer"},
-		"gone":                                        {[]domain.HostGPUs{condemned, absent}, "no longer found"},
-		"gone, and back":                              {[]domain.HostGPUs{condemned, absent, forgot}, ""},
-		"lost":                                        {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)})}, offTheBus},
-		"lost, and back with another agent":           {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)}), forgot}, ""},
-		"lost, and back before anybody looked":        {[]domain.HostGPUs{condemned, look(boot, domain.GPU{GoneAt: epoch.Add(time.Second)}), forgot}, ""},
-		"lost before":                                 {[]domain.HostGPUs{condemned, look(boot, domain.GPU{GoneAt: epoch.Add(-time.Second)})}, ecc},
-		"after the host was restarted":                {[]domain.HostGPUs{condemned, forgot, look(another, domain.GPU{})}, ""},
-		"with a driver that asks for a reset":         {[]domain.HostGPUs{asked, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)})}, ecc + "; " + reset},
-		"with a driver that no longer asks for one":   {[]domain.HostGPUs{asked, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
-		"with a driver that was heard by another one": {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)}), look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
-		"with a driver that never asked for one":      {[]domain.HostGPUs{condemned, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ecc},
+		"once the agent has told":                 {[]domain.HostGPUs{condemned}, ecc},
+		"after the agent was restarted":           {[]domain.HostGPUs{condemned, forgot, forgot}, ecc},
+		"of a host that does not tell its starts": {[]domain.HostGPUs{condemned, look("", domain.GPU{})}, ecc},
+		"while the agent is away":                 {[]domain.HostGPUs{condemned, {Unknown: "no agent"}}, ecc},
+		"after the agent was away": {
+			[]domain.HostGPUs{condemned, {Unknown: "no agent"}, forgot}, ecc,
+		},
+		"while the driver can't be used": {[]domain.HostGPUs{condemned, unreadFor(time.Minute)}, noDriver},
+		"after the driver could not be used": {
+			[]domain.HostGPUs{condemned, unreadFor(time.Minute), forgot}, ecc,
+		},
+		"in another trouble": {
+			[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: "the driver does not answer"})},
+			ecc + "; the driver does not answer",
+		},
+		"gone":           {[]domain.HostGPUs{condemned, absent}, "no longer found"},
+		"gone, and back": {[]domain.HostGPUs{condemned, absent, forgot}, ""},
+		"lost": {
+			[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)})},
+			offTheBus,
+		},
+		"lost, and back with another agent": {[]domain.HostGPUs{
+			condemned, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)}), forgot,
+		}, ""},
+		"lost, and back before anybody looked": {
+			[]domain.HostGPUs{condemned, look(boot, domain.GPU{GoneAt: epoch.Add(time.Second)}), forgot}, "",
+		},
+		"lost before": {
+			[]domain.HostGPUs{condemned, look(boot, domain.GPU{GoneAt: epoch.Add(-time.Second)})}, ecc,
+		},
+		"after the host was restarted": {
+			[]domain.HostGPUs{condemned, forgot, look(another, domain.GPU{})}, "",
+		},
+		"with a driver that asks for a reset": {
+			[]domain.HostGPUs{asked, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)})},
+			ecc + "; " + reset,
+		},
+		"with a driver that no longer asks for one": {
+			[]domain.HostGPUs{asked, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, "",
+		},
+		"with a driver that was heard by another one": {[]domain.HostGPUs{
+			condemned, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)}),
+			look(boot, domain.GPU{RecoveryNeeded: new(false)}),
+		}, ""},
+		"with a driver that never asked for one": {
+			[]domain.HostGPUs{condemned, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ecc,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := domain.GPUPoolDocument{Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a1"}}}}
@@ -187,7 +244,8 @@ func TestKeepPools(t *testing.T) {
 		if err != nil || !pooled {
 			t.Errorf("%s: there are pools: %t (%v)", what, pooled, err)
 		}
-		if diff := cmp.Diff(want, calls.made()) + cmp.Diff(trouble, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
+		if diff := cmp.Diff(want, calls.made()) +
+			cmp.Diff(trouble, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
 			t.Errorf("%s: calls and trouble (-want +got):\n%s", what, diff)
 		}
 	}
@@ -227,7 +285,9 @@ func TestKeepPools(t *testing.T) {
 	calls.before = func(call string) error {
 		if call == "Lock" {
 			pool := documents[domain.GPUPoolDocument](f)["p"]
-			pool.Revision, pool.Devices = pool.Revision+1, map[string][]domain.Device{"a": {{UUID: "GPU-a5"}, {UUID: "GPU-new"}}}
+			pool.Revision, pool.Devices = pool.Revision+1, map[string][]domain.Device{
+				"a": {{UUID: "GPU-a5"}, {UUID: "GPU-new"}},
+			}
 			set(f, pool)
 		}
 		return nil
@@ -260,7 +320,8 @@ func TestPutPoolNotesTrouble(t *testing.T) {
 	spec := documents[domain.GPUPoolDocument](f)["p"].Spec
 	spec.Strategy = domain.Pack
 	putPool(t, r, spec, false)
-	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
+	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus},
+		documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
 		t.Errorf("trouble (-want +got):\n%s", diff)
 	}
 }
@@ -278,7 +339,8 @@ func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
 	f.breakGPUs() // the agent has forgotten it
 	_, err = r.KeepPools(t.Context())
 	must(t, err)
-	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
+	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus},
+		documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {
 		t.Errorf("before (-want +got):\n%s", diff)
 	}
 	one := both

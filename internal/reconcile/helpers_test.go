@@ -84,7 +84,8 @@ func putPool(t *testing.T, r reconcile.Reconciler, spec domain.GPUPool, created 
 // group returns the specification of the TensorFlow group "mnist" with this many members.
 func group(ps, workers int, changes ...func(g *domain.Group)) domain.Group {
 	g := domain.Group{
-		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember,
+		WaitFor:  domain.WaitRunning,
 		Template: domain.Template{Command: []string{"train"}},
 		Roles:    map[string]domain.Role{"ps": {Replicas: &ps}, "worker": {Replicas: &workers}},
 	}

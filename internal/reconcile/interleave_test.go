@@ -43,7 +43,8 @@ func interleave(t *testing.T, seed uint64) {
 	p := &theatre{random: rand.New(rand.NewPCG(seed, 0)), fake: newFake()}
 	defer func() {
 		if t.Failed() {
-			t.Logf("seed %d:\n%s\nthe document: %s\nthe members: %s", seed, strings.Join(p.transcript, "\n"), p.raw(t, "mnist"), p.states())
+			t.Logf("seed %d:\n%s\nthe document: %s\nthe members: %s", seed, strings.Join(p.transcript, "\n"),
+				p.raw(t, "mnist"), p.states())
 		}
 	}()
 	withPool("GPU-a1", "GPU-a2", "GPU-a3", "GPU-a4", "GPU-a5")(p.fake)
@@ -64,7 +65,8 @@ func interleave(t *testing.T, seed uint64) {
 		spec.Roles = maps.Clone(spec.Roles)
 		spec.Env = map[string]string{"RATE": fmt.Sprint(n)}
 		change := spec
-		terraform = append(terraform, func(e engine.Engine) error { return reconcile.Reconciler{Engine: e}.Update(t.Context(), change) })
+		terraform = append(terraform,
+			func(e engine.Engine) error { return reconcile.Reconciler{Engine: e}.Update(t.Context(), change) })
 	}
 	p.process(t, "terraform", terraform)
 	for _, name := range []string{"controller a", "controller b"} {
@@ -145,16 +147,17 @@ func (p *theatre) process(t *testing.T, name string, steps []func(engine.Engine)
 	go func() {
 		for i, step := range steps {
 			c := &caller{name: name, left: lives[i]}
-			err := step(enginetest.OneByOne(engine.Intercept(locking{p.fake, p, c}, func(_ context.Context, call engine.Call, do func() error) error {
-				turn := &turnOf{c, call.Name, make(chan error)}
-				p.turns.Lock()
-				p.waiting = append(p.waiting, turn)
-				p.turns.Unlock()
-				if err := <-turn.answer; err != nil {
-					return err
-				}
-				return do()
-			})))
+			err := step(enginetest.OneByOne(engine.Intercept(locking{p.fake, p, c},
+				func(_ context.Context, call engine.Call, do func() error) error {
+					turn := &turnOf{c, call.Name, make(chan error)}
+					p.turns.Lock()
+					p.waiting = append(p.waiting, turn)
+					p.turns.Unlock()
+					if err := <-turn.answer; err != nil {
+						return err
+					}
+					return do()
+				})))
 			p.tell("%s: %v", name, err)
 			if !isPeaceful(err) {
 				t.Errorf("%s: %v", name, err)
@@ -251,10 +254,12 @@ func (l locking) Put(ctx context.Context, item engine.Item) (engine.Item, error)
 	if now := doc.Scaled["worker"]; now != before.Scaled["worker"] {
 		l.theatre.scaled = append(l.theatre.scaled, now)
 		if now.From != before.Counts["worker"] || now.To != doc.Counts["worker"] {
-			return after, fmt.Errorf("%s writes %d workers over %d, and that it was %+v", l.caller.name, doc.Counts["worker"], before.Counts["worker"], now)
+			return after, fmt.Errorf("%s writes %d workers over %d, and that it was %+v", l.caller.name,
+				doc.Counts["worker"], before.Counts["worker"], now)
 		}
 	} else if doc.Counts["worker"] != before.Counts["worker"] {
-		return after, fmt.Errorf("%s writes %d workers over %d", l.caller.name, doc.Counts["worker"], before.Counts["worker"])
+		return after, fmt.Errorf("%s writes %d workers over %d", l.caller.name, doc.Counts["worker"],
+			before.Counts["worker"])
 	}
 	return after, nil
 }
@@ -330,7 +335,8 @@ func (p *theatre) expectEnd(t *testing.T) {
 		members = append(members, m.Name)
 	}
 	there := slices.Sorted(maps.Keys(p.cast()))
-	if slices.Sort(members); !slices.Equal(members, there) || len(members) != want+1 || len(doc.Assignments) != len(members) {
+	if slices.Sort(members); !slices.Equal(members, there) || len(members) != want+1 ||
+		len(doc.Assignments) != len(members) {
 		t.Errorf("the members are %v, and are to be %v at %v", there, members, doc.Assignments)
 	}
 	p.expectOwners(t)

@@ -139,16 +139,33 @@ func TestRerun(t *testing.T) {
 		after domain.Group
 		want  []string
 	}{
-		"completed, and changed":      {play{runs, exits(0)}, group(1, 2), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)"}},
-		"completed, and triggered":    {play{runs, exits(0)}, group(1, 1, trigger("v2")), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
-		"completed, one role changed": {play{runs, exits(0)}, group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
-		"failed, and changed":         {play{runs, exits(127)}, group(1, 1, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })), []string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"}},
-		"completed, and not changed":  {play{runs, exits(0)}, group(1, 1), []string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)"}},
+		"completed, and changed": {
+			play{runs, exits(0)}, group(1, 2),
+			[]string{"mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)"},
+		},
+		"completed, and triggered": {
+			play{runs, exits(0)}, group(1, 1, trigger("v2")),
+			[]string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"},
+		},
+		"completed, one role changed": {
+			play{runs, exits(0)}, group(1, 1, role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })),
+			[]string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"},
+		},
+		"failed, and changed": {
+			play{runs, exits(127)}, group(1, 1, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })),
+			[]string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"},
+		},
+		"completed, and not changed": {
+			play{runs, exits(0)}, group(1, 1), []string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)"},
+		},
 		"completed, with a rule that is not met": {
 			play{runs, exits(0)}, group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenNever }),
 			[]string{"mnist-ps-0 (running)", "mnist-worker-0 (running)"},
 		},
-		"completed, with another rule": {play{runs, exits(0)}, group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenAll }), []string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)"}},
+		"completed, with another rule": {
+			play{runs, exits(0)}, group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenAll }),
+			[]string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
@@ -187,7 +204,8 @@ func TestKeepStops(t *testing.T) {
 	}{
 		"the rest of a completed group": {
 			func(f *fake) { f.put("mnist-worker-0", func(o *domain.Observed) { o.State = domain.StateCompleted }) },
-			[]string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)", "mnist-worker-1 (stopped)"}, domain.StopCompleted,
+			[]string{"mnist-ps-0 (stopped)", "mnist-worker-0 (completed)", "mnist-worker-1 (stopped)"},
+			domain.StopCompleted,
 		},
 		"the rest of a failed group": {
 			func(f *fake) { f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) }) },
@@ -195,7 +213,8 @@ func TestKeepStops(t *testing.T) {
 		},
 		"all of a group past its deadline": {
 			func(*fake) {},
-			[]string{"mnist-ps-0 (stopped)", "mnist-worker-0 (stopped)", "mnist-worker-1 (stopped)"}, domain.StopDeadline,
+			[]string{"mnist-ps-0 (stopped)", "mnist-worker-0 (stopped)", "mnist-worker-1 (stopped)"},
+			domain.StopDeadline,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +265,8 @@ func TestRerunAfterAnotherTry(t *testing.T) {
 	_, err := reconcile.Reconciler{Engine: f, Controller: true}.Keep(t.Context(), "mnist")
 	must(t, err)
 	f.expectStates(t, "mnist-ps-0 (stopped)", "mnist-worker-0 (failed)", "mnist-worker-1 (stopped)")
-	f.put("mnist-worker-0", func(o *domain.Observed) { o.State, o.ExitCode, o.LastError = domain.StateRunning, nil, "" })
+	f.put("mnist-worker-0",
+		func(o *domain.Observed) { o.State, o.ExitCode, o.LastError = domain.StateRunning, nil, "" })
 	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 2)))
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
 }
@@ -274,7 +294,8 @@ func TestKeepDiesBetweenCalls(t *testing.T) {
 		}
 		doc := f.document(t, "mnist")
 		for name, a := range f.cast() {
-			if a.runs != 2 || a.observed.State != domain.StateRunning || a.observed.Run < doc.MinRun || doc.GroupRestarts != 1 {
+			if a.runs != 2 || a.observed.State != domain.StateRunning || a.observed.Run < doc.MinRun ||
+				doc.GroupRestarts != 1 {
 				t.Errorf("after a death at call %d %v: %s was started %d times, and is %s in run %d of %d; the group was restarted %d times",
 					k, mortal.Calls(), name, a.runs, a.observed.State, a.observed.Run, doc.MinRun, doc.GroupRestarts)
 			}
@@ -293,9 +314,15 @@ func TestKeepLeavesAlone(t *testing.T) {
 		calls  []string
 		again  bool
 	}{
-		"a group that runs":                 {func(*fake) {}, []string{"Lock", "Get group", "Get cluster", "Observe"}, false},
-		"a group that is gone":              {func(f *fake) { drop[domain.GroupDocument](f) }, []string{"Lock", "Get group"}, false},
-		"a group that is being worked with": {func(f *fake) { f.locks[reconcile.GroupLock("mnist")] = holder }, []string{"Lock"}, true},
+		"a group that runs": {
+			func(*fake) {}, []string{"Lock", "Get group", "Get cluster", "Observe"}, false,
+		},
+		"a group that is gone": {
+			func(f *fake) { drop[domain.GroupDocument](f) }, []string{"Lock", "Get group"}, false,
+		},
+		"a group that is being worked with": {
+			func(f *fake) { f.locks[reconcile.GroupLock("mnist")] = holder }, []string{"Lock"}, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := kept(t, group(1, 2), c.change)
@@ -318,7 +345,8 @@ func TestKeepSaysWhoItIs(t *testing.T) {
 	for _, controller := range []bool{true, false} {
 		e, calls := recorded(f)
 		calls.before = func(call string) error {
-			if held := f.locks[reconcile.GroupLock("mnist")]; call == "Get group" && (held.Controller != controller || held.Process == 0 || !strings.Contains(held.Who, "@")) {
+			if held := f.locks[reconcile.GroupLock("mnist")]; call == "Get group" &&
+				(held.Controller != controller || held.Process == 0 || !strings.Contains(held.Who, "@")) {
 				t.Errorf("the lock of a reconciler with Controller %v is held by %+v", controller, held)
 			}
 			return nil
@@ -339,7 +367,8 @@ func TestPending(t *testing.T) {
 		return group(1, 1, append(changes, func(g *domain.Group) { g.Name = name })...)
 	}
 	for _, spec := range []domain.Group{
-		named("idle"), named("timed", func(g *domain.Group) { g.Completion.Deadline = duration(time.Hour) }), named("done"), named("broken", asAWhole),
+		named("idle"), named("timed", func(g *domain.Group) { g.Completion.Deadline = duration(time.Hour) }),
+		named("done"), named("broken", asAWhole),
 	} {
 		must(t, r.Update(within(t), spec))
 	}
@@ -348,7 +377,9 @@ func TestPending(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	pending, err = r.Pending(t.Context(), now)
 	must(t, err)
-	want := []reconcile.Due{{Group: "broken", Due: now}, {Group: "done", Due: now}, {Group: "timed", Due: epoch.Add(time.Hour)}}
+	want := []reconcile.Due{
+		{Group: "broken", Due: now}, {Group: "done", Due: now}, {Group: "timed", Due: epoch.Add(time.Hour)},
+	}
 	if diff := cmp.Diff(want, pending); diff != "" {
 		t.Errorf("what is to be done (-want +got):\n%s", diff)
 	}

@@ -156,6 +156,7 @@ func (s stuck) warning() domain.Problem {
 	}
 	return domain.Problem{
 		Path: domain.Path{"roles", domain.Key(s.role), "gpus"}, Summary: "GPU can't be used", Warning: true,
-		Detail: fmt.Sprintf("members of role %q stay on GPUs that can't be used, as no others are available: %s; %v", s.role, strings.Join(parts, "; "), s.cause),
+		Detail: fmt.Sprintf("members of role %q stay on GPUs that can't be used, as no others are available: %s; %v",
+			s.role, strings.Join(parts, "; "), s.cause),
 	}
 }

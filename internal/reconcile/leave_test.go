@@ -32,41 +32,55 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 		warns   []string
 	}{
 		"to a spare one": {
-			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{4}, reason: "GPU-a4 of host a (" + offTheBus + "): " + w0,
-			want: map[string]domain.DeviceSet{w0: "GPU-a6", w1: "GPU-a5"},
+			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{4},
+			reason: "GPU-a4 of host a (" + offTheBus + "): " + w0,
+			want:   map[string]domain.DeviceSet{w0: "GPU-a6", w1: "GPU-a5"},
 		},
 		"not to one that is lost as well": {
-			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}, broken: []int{5, 6}, reason: "GPU-a5 of host a (" + offTheBus + "): " + w1,
-			want: map[string]domain.DeviceSet{w0: "GPU-a4", w1: "GPU-a7"},
+			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6", "GPU-a7"}, broken: []int{5, 6},
+			reason: "GPU-a5 of host a (" + offTheBus + "): " + w1,
+			want:   map[string]domain.DeviceSet{w0: "GPU-a4", w1: "GPU-a7"},
 		},
 		"one that nobody has": {devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{6}, want: two},
 		"with none to spare": {
-			devices: []string{"GPU-a4", "GPU-a5"}, broken: []int{4}, reason: "GPU-a4 of host a (" + offTheBus + "): " + w0, want: two,
-			warns: []string{`members of role "worker" stay on GPUs that can't be used, as no others are available: GPU-a4 of host a (` + offTheBus + "): " + w0, "1 of them fit"},
+			devices: []string{"GPU-a4", "GPU-a5"}, broken: []int{4},
+			reason: "GPU-a4 of host a (" + offTheBus + "): " + w0, want: two,
+			warns: []string{
+				`members of role "worker" stay on GPUs that can't be used, as no others are available: GPU-a4 of host a (` + offTheBus + "): " + w0,
+				"1 of them fit",
+			},
 		},
 		"with too few to spare": {
 			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{4, 5},
 			reason: "GPU-a4 of host a (" + offTheBus + "): " + w0 + "; GPU-a5 of host a (" + offTheBus + "): " + w1,
-			want:   map[string]domain.DeviceSet{w0: "GPU-a6", w1: "GPU-a5"}, warns: []string{"GPU-a5 of host a (" + offTheBus + "): " + w1},
+			want:   map[string]domain.DeviceSet{w0: "GPU-a6", w1: "GPU-a5"},
+			warns:  []string{"GPU-a5 of host a (" + offTheBus + "): " + w1},
 		},
 		"with none to spare for several": {
 			devices: []string{"GPU-a4", "GPU-a5"}, broken: []int{4, 5},
-			reason: "GPU-a4 of host a (" + offTheBus + "): " + w0 + "; GPU-a5 of host a (" + offTheBus + "): " + w1, want: two,
-			warns: []string{"GPU-a4 of host a (" + offTheBus + "): " + w0 + "; GPU-a5 of host a (" + offTheBus + "): " + w1},
+			reason: "GPU-a4 of host a (" + offTheBus + "): " + w0 + "; GPU-a5 of host a (" + offTheBus + "): " + w1,
+			want:   two,
+			warns: []string{
+				"GPU-a4 of host a (" + offTheBus + "): " + w0 + "; GPU-a5 of host a (" + offTheBus + "): " + w1,
+			},
 		},
 		"not a member that is done": {
-			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, change: done(w1, domain.StateCompleted), want: two,
+			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, change: done(w1, domain.StateCompleted),
+			want: two,
 		},
 		"not of a group that has ended": {
-			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, change: done(w0, domain.StateCompleted), want: two,
+			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, change: done(w0, domain.StateCompleted),
+			want: two,
 		},
 		"one that failed": {
-			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, change: done(w1, domain.StateFailed), reason: "failed: " + w1,
-			want: map[string]domain.DeviceSet{w0: "GPU-a4", w1: "GPU-a6"},
+			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, change: done(w1, domain.StateFailed),
+			reason: "failed: " + w1,
+			want:   map[string]domain.DeviceSet{w0: "GPU-a4", w1: "GPU-a6"},
 		},
 		"not one that is planned to stay": {
-			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5}, planned: map[string]domain.Assignment{w1: {Host: "a", GPUs: "GPU-a5"}},
-			reason: "GPU-a5 of host a (" + offTheBus + "): " + w1, want: two,
+			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{5},
+			planned: map[string]domain.Assignment{w1: {Host: "a", GPUs: "GPU-a5"}},
+			reason:  "GPU-a5 of host a (" + offTheBus + "): " + w1, want: two,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +115,8 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 			for _, p := range problems {
 				details += p.Detail
 			}
-			if len(problems) > 1 || (len(problems) == 1) != (test.warns != nil) || slices.ContainsFunc(test.warns, func(part string) bool { return !strings.Contains(details, part) }) {
+			if len(problems) > 1 || (len(problems) == 1) != (test.warns != nil) ||
+				slices.ContainsFunc(test.warns, func(part string) bool { return !strings.Contains(details, part) }) {
 				t.Errorf("the warnings %v do not say %q", problems, test.warns)
 			}
 			if diff := cmp.Diff(test.want, devicesOf(decision.Document)); diff != "" {
@@ -164,7 +179,9 @@ func TestLostGPUsAreNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, r.Update(ctx, more))
-	if diff := cmp.Diff(map[string]domain.DeviceSet{"mnist-worker-0": "GPU-a4", "mnist-worker-1": "GPU-a5", "mnist-worker-2": "GPU-a6"}, f.assigned(t)); diff != "" {
+	if diff := cmp.Diff(map[string]domain.DeviceSet{
+		"mnist-worker-0": "GPU-a4", "mnist-worker-1": "GPU-a5", "mnist-worker-2": "GPU-a6",
+	}, f.assigned(t)); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}
 }

@@ -28,7 +28,8 @@ func TestLockedByAnotherApply(t *testing.T) {
 	} {
 		err := do()
 		var locked *engine.LockedError
-		if !errors.As(err, &locked) || !cmp.Equal(locked.Holder, holder) || !strings.Contains(err.Error(), "ada@gpu1 (process 4711): apply of group mnist") {
+		if !errors.As(err, &locked) || !cmp.Equal(locked.Holder, holder) ||
+			!strings.Contains(err.Error(), "ada@gpu1 (process 4711): apply of group mnist") {
 			t.Errorf("%s of a locked group: %v", name, err)
 		}
 	}
@@ -87,7 +88,9 @@ func TestLineForALock(t *testing.T) {
 		who      string
 		notUntil time.Duration
 	}{
-		"a line":           {func(since time.Duration) int { return int(since / each) }, false, true, "", before * each},
+		"a line": {
+			func(since time.Duration) int { return int(since / each) }, false, true, "", before * each,
+		},
 		"one that keeps":   {func(time.Duration) int { return 0 }, false, false, "apply 0", each},
 		"silence after it": {func(time.Duration) int { return 0 }, true, false, "apply 0", each},
 	} {
@@ -99,7 +102,9 @@ func TestLineForALock(t *testing.T) {
 						return do()
 					}
 					n := test.holder(time.Since(start))
-					f.locks["allocation"] = engine.Holder{Who: fmt.Sprint("apply ", n), Process: n + 1, Since: start.Add(time.Duration(n) * each)}
+					f.locks["allocation"] = engine.Holder{
+						Who: fmt.Sprint("apply ", n), Process: n + 1, Since: start.Add(time.Duration(n) * each),
+					}
 					if n == before {
 						f.unlock("allocation")
 					}
@@ -111,7 +116,8 @@ func TestLineForALock(t *testing.T) {
 				})
 				err := reconcile.Reconciler{Engine: e}.Update(t.Context(), group(1, 1))
 				locked, is := errors.AsType[*engine.LockedError](err)
-				if took := time.Since(start); test.served != (err == nil) || is && locked.Holder.Who != test.who || err != nil && !is || took < test.notUntil {
+				if took := time.Since(start); test.served != (err == nil) || is && locked.Holder.Who != test.who ||
+					err != nil && !is || took < test.notUntil {
 					t.Errorf("after %s: %v", took, err)
 				}
 			})
@@ -138,7 +144,9 @@ func TestPortsOfConcurrentApplies(t *testing.T) {
 		if call == "Put group" {
 			calls.before = nil
 			go func() {
-				ended <- reconcile.Reconciler{Engine: second}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" }))
+				ended <- reconcile.Reconciler{
+					Engine: second,
+				}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" }))
 			}()
 			<-underWay
 		}

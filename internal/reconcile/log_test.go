@@ -14,13 +14,16 @@ import (
 func TestLog(t *testing.T) {
 	f := newFake()
 	var logged bytes.Buffer
-	r := reconcile.Reconciler{Engine: f, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	r := reconcile.Reconciler{
+		Engine: f, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
 	secret := func(g *domain.Group) { g.Env = map[string]string{"TOKEN": "hunter2"} }
 	_, err := r.Create(within(t), group(1, 2, secret))
 	must(t, err)
 	must(t, r.Update(within(t), group(1, 1, secret)))
 	for _, want := range []string{
-		`msg="changing members" group=mnist revision=1 start="[mnist-ps-0 mnist-worker-0 mnist-worker-1]"`, "remove=[mnist-worker-1]",
+		`msg="changing members" group=mnist revision=1 start="[mnist-ps-0 mnist-worker-0 mnist-worker-1]"`,
+		"remove=[mnist-worker-1]",
 	} {
 		if !strings.Contains(logged.String(), want) {
 			t.Errorf("the log lacks %s:\n%s", want, logged.String())

@@ -37,7 +37,9 @@ func (e *UnplacedError) Unwrap() error { return e.Cause }
 
 // lostHosts returns the hosts whose members have to move, and why. It asks the engine only if a member
 // reports trouble with its host.
-func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, observed []domain.Observed) (map[string]string, error) {
+func (r Reconciler) lostHosts(
+	ctx context.Context, cluster domain.Cluster, observed []domain.Observed,
+) (map[string]string, error) {
 	if !slices.ContainsFunc(observed, onTroubledHost) {
 		return nil, nil
 	}
@@ -107,7 +109,9 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 
 // move places members of lost hosts on other hosts, and returns the stored decision. A group that restarts as a whole
 // does so within its present attempt, as losing a host is not its failure.
-func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
+func (r Reconciler) move(
+	ctx context.Context, group Group, members []string, lost map[string]string,
+) (d Decision, err error) {
 	err = r.asking(ctx, group.Document.Spec, func(by *gpuReport) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)
 		return err
@@ -116,7 +120,9 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 }
 
 // moveBy is move with the GPUs that the hosts reported. It returns [errUnreportedGPUs] if they have to be asked first.
-func (r Reconciler) moveBy(ctx context.Context, by *gpuReport, group Group, members []string, lost map[string]string) (d Decision, err error) {
+func (r Reconciler) moveBy(
+	ctx context.Context, by *gpuReport, group Group, members []string, lost map[string]string,
+) (d Decision, err error) {
 	previous := group.Document
 	name := previous.Spec.Name
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+name)

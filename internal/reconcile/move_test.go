@@ -30,18 +30,32 @@ func TestKeepMoves(t *testing.T) {
 		lost   string
 		want   reconcile.Upkeep
 	}{
-		"all on the lost host":  {lost: "a", want: reconcile.Upkeep{Move: all}},
-		"on another":            {lost: "b", want: reconcile.Upkeep{}},
-		"some on another":       {change: func(o []domain.Observed) { o[ps].Host = "b" }, lost: "a", want: reconcile.Upkeep{Move: all[1:]}},
-		"a member that ended":   {change: func(o []domain.Observed) { o[w1].State = domain.StateCompleted }, lost: "a", want: reconcile.Upkeep{Move: all[:2]}},
-		"a member that failed":  {change: func(o []domain.Observed) { fail(&o[w1], 137, 0) }, lost: "a", want: reconcile.Upkeep{Move: all[:2]}},
-		"pending or restarting": {change: func(o []domain.Observed) { o[w1].State, o[w0].State = domain.StatePending, domain.StateRestarting }, lost: "a", want: reconcile.Upkeep{Move: all}},
+		"all on the lost host": {lost: "a", want: reconcile.Upkeep{Move: all}},
+		"on another":           {lost: "b", want: reconcile.Upkeep{}},
+		"some on another": {
+			change: func(o []domain.Observed) { o[ps].Host = "b" }, lost: "a", want: reconcile.Upkeep{Move: all[1:]},
+		},
+		"a member that ended": {
+			change: func(o []domain.Observed) { o[w1].State = domain.StateCompleted }, lost: "a",
+			want: reconcile.Upkeep{Move: all[:2]},
+		},
+		"a member that failed": {
+			change: func(o []domain.Observed) { fail(&o[w1], 137, 0) }, lost: "a",
+			want: reconcile.Upkeep{Move: all[:2]},
+		},
+		"pending or restarting": {
+			change: func(o []domain.Observed) {
+				o[w1].State, o[w0].State = domain.StatePending, domain.StateRestarting
+			},
+			lost: "a", want: reconcile.Upkeep{Move: all},
+		},
 		"the group is completed": {
 			change: func(o []domain.Observed) { o[w0].State = domain.StateCompleted }, lost: "a",
 			want: reconcile.Upkeep{Stop: []string{"mnist-ps-0", "mnist-worker-1"}, Reason: domain.StopCompleted},
 		},
 		"the group restarts as a whole, and needs no attempt for it": {
-			spec: asAWhole, change: func(o []domain.Observed) { fail(&o[w1], 137, 0) }, lost: "a", want: reconcile.Upkeep{Move: all},
+			spec: asAWhole, change: func(o []domain.Observed) { fail(&o[w1], 137, 0) }, lost: "a",
+			want: reconcile.Upkeep{Move: all},
 		},
 		"before the deadline": {
 			spec: func(g *domain.Group) { g.Completion.Deadline = duration(time.Hour) }, lost: "a",
@@ -51,9 +65,13 @@ func TestKeepMoves(t *testing.T) {
 			spec: func(g *domain.Group) { g.Completion.Deadline = duration(time.Second) }, lost: "a",
 			want: reconcile.Upkeep{Stop: all, Reason: domain.StopDeadline},
 		},
-		"decided, and not carried out": {doc: elsewhere, change: func(o []domain.Observed) { o[w0].Hash = "older" }, lost: "a", want: reconcile.Upkeep{Resume: true}},
+		"decided, and not carried out": {
+			doc: elsewhere, change: func(o []domain.Observed) { o[w0].Hash = "older" }, lost: "a",
+			want: reconcile.Upkeep{Resume: true},
+		},
 		"decided by an apply that has yet to start it": {
-			doc: elsewhere, change: func(o []domain.Observed) { o[ps].Host, o[w1].Host, o[w0].Run = "b", "b", 0 }, lost: "a", want: reconcile.Upkeep{},
+			doc: elsewhere, change: func(o []domain.Observed) { o[ps].Host, o[w1].Host, o[w0].Run = "b", "b", 0 },
+			lost: "a", want: reconcile.Upkeep{},
 		},
 		"restarted as a whole without an attempt, and not carried out": {
 			doc:    func(doc *domain.GroupDocument) { doc.MinRun, doc.StartedAt = 5, &epoch },
@@ -108,9 +126,13 @@ func TestKeepMovesMembers(t *testing.T) {
 		runs map[string]int
 	}{
 		"one by one": {group(1, 2), true, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 1, "mnist-worker-1": 2}},
-		"as a whole": {group(1, 2, asAWhole), true, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2}},
+		"as a whole": {
+			group(1, 2, asAWhole), true, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2},
+		},
 		// The fake's hosts share an address, so moved members keep theirs.
-		"at their hosts' address": {group(1, 2), false, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 1, "mnist-worker-1": 2}},
+		"at their hosts' address": {
+			group(1, 2), false, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 1, "mnist-worker-1": 2},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
@@ -118,7 +140,8 @@ func TestKeepMovesMembers(t *testing.T) {
 				f.traits.MemberAddress = addressed
 			}
 			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), c.spec))
-			if diff := cmp.Diff(map[string]string{"mnist-ps-0": "a", "mnist-worker-0": "b", "mnist-worker-1": "a"}, f.hostsOf(t)); diff != "" {
+			if diff := cmp.Diff(map[string]string{"mnist-ps-0": "a", "mnist-worker-0": "b", "mnist-worker-1": "a"},
+				f.hostsOf(t)); diff != "" {
 				t.Fatalf("hosts (-want +got):\n%s", diff)
 			}
 			before := f.document(t, "mnist")
@@ -126,7 +149,9 @@ func TestKeepMovesMembers(t *testing.T) {
 			r := reconcile.Reconciler{Engine: f, Controller: true}
 			read, err := r.Read(t.Context(), "mnist")
 			must(t, err)
-			if want := (domain.Progress{Phase: domain.PhaseDegraded, Reason: "host a is down: mnist-ps-0, mnist-worker-1"}); read.Progress != want {
+			if want := (domain.Progress{
+				Phase: domain.PhaseDegraded, Reason: "host a is down: mnist-ps-0, mnist-worker-1",
+			}); read.Progress != want {
 				t.Errorf("the group is %+v", read.Progress)
 			}
 			now := time.Now()
@@ -137,7 +162,8 @@ func TestKeepMovesMembers(t *testing.T) {
 			}
 			_, err = r.Keep(t.Context(), "mnist")
 			must(t, err)
-			if diff := cmp.Diff(map[string]string{"mnist-ps-0": "b", "mnist-worker-0": "b", "mnist-worker-1": "b"}, f.hostsOf(t)); diff != "" {
+			if diff := cmp.Diff(map[string]string{"mnist-ps-0": "b", "mnist-worker-0": "b", "mnist-worker-1": "b"},
+				f.hostsOf(t)); diff != "" {
 				t.Errorf("hosts (-want +got):\n%s", diff)
 			}
 			runs := map[string]int{}
@@ -148,10 +174,12 @@ func TestKeepMovesMembers(t *testing.T) {
 				t.Errorf("starts (-want +got):\n%s", diff)
 			}
 			doc := f.document(t, "mnist")
-			if doc.Revision != before.Revision+1 || doc.GroupRestarts != 0 || doc.Applying || !doc.Spec.Equal(before.Spec) {
+			if doc.Revision != before.Revision+1 || doc.GroupRestarts != 0 || doc.Applying ||
+				!doc.Spec.Equal(before.Spec) {
 				t.Errorf("the document is %+v", doc)
 			}
-			if whole := c.spec.RestartScope == domain.ScopeGroup; whole != (doc.MinRun == doc.Revision) || whole != (doc.StartedAt != nil) {
+			if whole := c.spec.RestartScope == domain.ScopeGroup; whole != (doc.MinRun == doc.Revision) ||
+				whole != (doc.StartedAt != nil) {
 				t.Errorf("members have to run since run %d, of a run that started at %v", doc.MinRun, doc.StartedAt)
 			}
 			_, err = f.Observe(t.Context(), "")
@@ -193,8 +221,10 @@ func TestMoveDiesBetweenCalls(t *testing.T) {
 			}
 			f.hostsOf(t)
 			for name, a := range f.cast() {
-				if want := 2; a.observed.Host != "b" || a.observed.State != domain.StateRunning || a.runs > want || name != "mnist-worker-0" && a.runs != want {
-					t.Errorf("after a death at call %d %v: %s is %s on %s, and was started %d times", k, mortal.Calls(), name, a.observed.State, a.observed.Host, a.runs)
+				if want := 2; a.observed.Host != "b" || a.observed.State != domain.StateRunning || a.runs > want ||
+					name != "mnist-worker-0" && a.runs != want {
+					t.Errorf("after a death at call %d %v: %s is %s on %s, and was started %d times", k, mortal.Calls(),
+						name, a.observed.State, a.observed.Host, a.runs)
 				}
 			}
 			if err == nil {
@@ -217,7 +247,8 @@ func TestNoRoomToMove(t *testing.T) {
 		t.Fatalf("the next look is at %s (%v)", next, err)
 	}
 	for _, part := range []string{
-		"host a is down, and these members", `group "mnist"`, "mnist-worker-", "2 members of 40 CPUs each, and only 1 of them fit", "1 of which take no new members: host a is down",
+		"host a is down, and these members", `group "mnist"`, "mnist-worker-",
+		"2 members of 40 CPUs each, and only 1 of them fit", "1 of which take no new members: host a is down",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q: %v", part, err)
@@ -235,7 +266,8 @@ func TestNoRoomToMove(t *testing.T) {
 	f.setHosts(hosts)
 	_, err = r.Keep(t.Context(), "mnist")
 	must(t, err)
-	if hosts := f.hostsOf(t); hosts["mnist-worker-0"] == hosts["mnist-worker-1"] || hosts["mnist-worker-0"] == "a" || hosts["mnist-worker-1"] == "a" {
+	if hosts := f.hostsOf(t); hosts["mnist-worker-0"] == hosts["mnist-worker-1"] || hosts["mnist-worker-0"] == "a" ||
+		hosts["mnist-worker-1"] == "a" {
 		t.Errorf("the members are on %v", hosts)
 	}
 }
@@ -272,10 +304,14 @@ func TestLookingForLostHosts(t *testing.T) {
 		prepare       func()
 		pending, keep []string
 	}{
-		"no trouble": {func() {}, []string{"List group", "Get cluster", "Observe"}, []string{"Lock", "Get group", "Get cluster", "Observe"}},
+		"no trouble": {
+			func() {}, []string{"List group", "Get cluster", "Observe"},
+			[]string{"Lock", "Get group", "Get cluster", "Observe"},
+		},
 		"a paused host": {
 			func() { f.inventory.Closed = map[string]string{"a": "host a is paused"} },
-			[]string{"List group", "Get cluster", "Observe", "Inventory"}, []string{"Lock", "Get group", "Get cluster", "Observe", "Get cluster", "Inventory"},
+			[]string{"List group", "Get cluster", "Observe", "Inventory"},
+			[]string{"Lock", "Get group", "Get cluster", "Observe", "Get cluster", "Inventory"},
 		},
 	} {
 		c.prepare()
@@ -338,11 +374,13 @@ func TestHostLostDuringApply(t *testing.T) {
 	}
 	must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 2)))
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
-	if diff := cmp.Diff(map[string]string{"mnist-ps-0": "b", "mnist-worker-0": "b", "mnist-worker-1": "b"}, f.hostsOf(t)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"mnist-ps-0": "b", "mnist-worker-0": "b", "mnist-worker-1": "b"},
+		f.hostsOf(t)); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 	if f.document(t, "mnist").Applying || f.cast()["mnist-worker-0"].runs != 1 {
-		t.Errorf("worker 0 was started %d times, and the document is %+v", f.cast()["mnist-worker-0"].runs, f.document(t, "mnist"))
+		t.Errorf("worker 0 was started %d times, and the document is %+v", f.cast()["mnist-worker-0"].runs,
+			f.document(t, "mnist"))
 	}
 }
 
@@ -364,8 +402,12 @@ func TestNoRoomDuringApply(t *testing.T) {
 		}
 		return nil
 	}
-	err := reconcile.Reconciler{Engine: e}.Update(ctx, group(1, 2, role("worker", func(r *domain.Role) { r.Resources.CPUs = 40 })))
-	for _, part := range []string{`group "mnist" is degraded (host a is down: `, "can't be placed elsewhere", "only 1 of them fit"} {
+	err := reconcile.Reconciler{
+		Engine: e,
+	}.Update(ctx, group(1, 2, role("worker", func(r *domain.Role) { r.Resources.CPUs = 40 })))
+	for _, part := range []string{
+		`group "mnist" is degraded (host a is down: `, "can't be placed elsewhere", "only 1 of them fit",
+	} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q: %v", part, err)
 		}
@@ -382,7 +424,8 @@ func TestApplyOnClosedHosts(t *testing.T) {
 		t.Errorf("hosts (-before +after):\n%s", diff)
 	}
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
-	if err := r.Update(within(t), group(1, 3)); err == nil || !strings.Contains(err.Error(), "2 of which take no new members: host a is paused; host b is paused") {
+	if err := r.Update(within(t), group(1, 3)); err == nil ||
+		!strings.Contains(err.Error(), "2 of which take no new members: host a is paused; host b is paused") {
 		t.Errorf("a further worker: %v", err)
 	}
 }

@@ -31,7 +31,8 @@ type Observation struct {
 func (r Reconciler) Observation(ctx context.Context) (Observation, error) {
 	observation := Observation{traits: r.Engine.Traits()}
 	var err error
-	if observation.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err != nil || len(observation.Groups) == 0 {
+	if observation.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err != nil ||
+		len(observation.Groups) == 0 {
 		return observation, err
 	}
 	cluster, err := engine.Cluster(ctx, r.Engine)
@@ -41,7 +42,8 @@ func (r Reconciler) Observation(ctx context.Context) (Observation, error) {
 	observation.hosts = cluster.Spec.Hosts
 	var unread error
 	observation.Members, unread = r.observeAll(ctx, observation.Groups)
-	observation.lost, err = r.lostHosts(ctx, cluster.Spec, slices.Concat(slices.Collect(maps.Values(observation.Members))...))
+	observation.lost, err = r.lostHosts(ctx, cluster.Spec,
+		slices.Concat(slices.Collect(maps.Values(observation.Members))...))
 	observation.groupStates = make(map[string]func() groupState, len(observation.Members))
 	for name := range observation.Members {
 		observation.groupStates[name] = sync.OnceValue(func() groupState { return observation.groupState(name) })

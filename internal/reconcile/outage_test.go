@@ -21,8 +21,12 @@ func TestOutage(t *testing.T) {
 		failures []error // of the looks after the events were lost
 		want     error
 	}{
-		"it answers again":         {failures: []error{away, fmt.Errorf("no leader: %w", engine.ErrNotFormed), fmt.Errorf("the manager %w", engine.ErrUnwell)}},
-		"it is gone":               {failures: []error{fmt.Errorf("%w: %w", engine.ErrNotFormed, engine.ErrNotFound)}, want: engine.ErrNotFound},
+		"it answers again": {failures: []error{
+			away, fmt.Errorf("no leader: %w", engine.ErrNotFormed), fmt.Errorf("the manager %w", engine.ErrUnwell),
+		}},
+		"it is gone": {
+			failures: []error{fmt.Errorf("%w: %w", engine.ErrNotFormed, engine.ErrNotFound)}, want: engine.ErrNotFound,
+		},
 		"it answers with nonsense": {failures: []error{errNonsense}, want: errNonsense},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,10 +107,15 @@ func TestOutageOfTenMinutes(t *testing.T) {
 		lock    error
 		want    string
 	}{
-		"it is outlasted":              {timeout: time.Hour, lock: engine.ErrLockLost},
-		"its lock can't be released":   {timeout: time.Hour, lock: engine.ErrLockUnreleased},
-		"its lock is another's matter": {timeout: time.Hour, lock: errors.New("no space left"), want: `lock "group mnist": no space left`},
-		"it is not":                    {5 * time.Minute, engine.ErrLockLost, `group "mnist" is pending (the hosts: can't be reached), not running yet, and continues: context deadline exceeded`},
+		"it is outlasted":            {timeout: time.Hour, lock: engine.ErrLockLost},
+		"its lock can't be released": {timeout: time.Hour, lock: engine.ErrLockUnreleased},
+		"its lock is another's matter": {
+			timeout: time.Hour, lock: errors.New("no space left"), want: `lock "group mnist": no space left`,
+		},
+		"it is not": {
+			5 * time.Minute, engine.ErrLockLost,
+			`group "mnist" is pending (the hosts: can't be reached), not running yet, and continues: context deadline exceeded`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

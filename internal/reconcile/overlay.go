@@ -65,7 +65,8 @@ func overlayMounts(declared, want, live reflect.Value) reflect.Value {
 		}
 		return reflect.ValueOf(all)
 	}
-	before, wanted, now := valueAs[[]domain.Mount](declared), valueAs[[]domain.Mount](want), valueAs[[]domain.Mount](live)
+	before, wanted, now := valueAs[[]domain.Mount](declared), valueAs[[]domain.Mount](want),
+		valueAs[[]domain.Mount](live)
 	merged := valueAs[map[string]domain.Mount](overlay(byTarget(before), byTarget(wanted), byTarget(now)))
 	var mounts []domain.Mount
 	for _, m := range slices.Concat(before, now) {

@@ -18,8 +18,10 @@ type PolicyExistsError struct{ Cluster, Group, Role, From string }
 
 // Error says what to do about it.
 func (e *PolicyExistsError) Error() string {
-	return fmt.Sprintf("role %q of group %q in cluster %q already has an autoscaling policy with another specification, and a role can have only one; change that one, or import it: terraform import <address> %s",
-		e.Role, e.Group, e.Cluster, e.From+domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
+	return fmt.Sprintf("role %q of group %q in cluster %q already has an autoscaling policy with another "+
+		"specification, and a role can have only one; change that one, or import it: terraform import <address> %s",
+		e.Role, e.Group, e.Cluster,
+		e.From+domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
 }
 
 // Policy returns the document of a role's policy, or [engine.ErrNotFound].
@@ -38,7 +40,9 @@ func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.Auto
 // PutPolicy stores the policy of a role, and makes sure that the cluster has a controller to run it. If created is set,
 // another existing policy is a [*PolicyExistsError]; one with the same specification is adopted, and one whose removal
 // was interrupted is replaced.
-func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool) (adopted bool, err error) {
+func (r Reconciler) PutPolicy(
+	ctx context.Context, spec domain.AutoscalingPolicy, created bool,
+) (adopted bool, err error) {
 	if _, err := engine.Cluster(ctx, r.Engine); err != nil {
 		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
 	}
@@ -68,7 +72,9 @@ func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy
 }
 
 // storePolicy stores the policy of a role that has this count. A policy with the same specification is left alone.
-func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool, count int) (adopted bool, err error) {
+func (r Reconciler) storePolicy(
+	ctx context.Context, spec domain.AutoscalingPolicy, created bool, count int,
+) (adopted bool, err error) {
 	stored, err := r.Policy(ctx, spec.Group, spec.Role)
 	found := err == nil
 	switch {
@@ -145,7 +151,8 @@ func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolic
 			return "", nil
 		}
 		_, short, err := r.Scale(ctx, Scaling{
-			Group: doc.Spec.Group, Role: doc.Spec.Role, From: from, To: to, At: time.Now(), Why: fmt.Sprintf("the policy ends, with on_destroy = %q", doc.Spec.EndRule()),
+			Group: doc.Spec.Group, Role: doc.Spec.Role, From: from, To: to, At: time.Now(),
+			Why: fmt.Sprintf("the policy ends, with on_destroy = %q", doc.Spec.EndRule()),
 		})
 		var (
 			locked   *engine.LockedError

@@ -19,7 +19,11 @@ func (r Reconciler) PolicyModels(ctx context.Context, spec domain.AutoscalingPol
 			return spec, fmt.Errorf("model %.12s of autoscaling policy %q: %w", digest, spec.Key(), err)
 		}
 		if domain.NewLearnedModel(doc.Text).Digest != digest {
-			return spec, fmt.Errorf("stored model %.12s of autoscaling policy %q has another text; change the model, or recreate the policy", digest, spec.Key())
+			return spec, fmt.Errorf(
+				"stored model %.12s of autoscaling policy %q has another text; change the model, or "+
+					"recreate the policy",
+				digest, spec.Key(),
+			)
 		}
 		texts[digest] = doc.Text
 	}

@@ -19,7 +19,9 @@ func asking(models map[string]string) func(p *domain.AutoscalingPolicy) {
 	return func(p *domain.AutoscalingPolicy) {
 		for name, text := range models {
 			m := p.Metrics["cpu"]
-			m.Algorithm = domain.ScalingAlgorithm{Learned: &domain.LearnedAlgorithm{Model: domain.NewLearnedModel(text)}}
+			m.Algorithm = domain.ScalingAlgorithm{
+				Learned: &domain.LearnedAlgorithm{Model: domain.NewLearnedModel(text)},
+			}
 			p.Metrics[name] = m
 		}
 	}
@@ -62,14 +64,16 @@ func TestPolicyModels(t *testing.T) {
 	}
 	spec, err := r.PolicyModels(t.Context(), stored.Spec)
 	must(t, err)
-	if got := spec.Metrics["lag"].Algorithm.Learned.Model.Text; got != "two" || stored.Spec.Metrics["lag"].Algorithm.Learned.Model.Text != "" {
+	if got := spec.Metrics["lag"].Algorithm.Learned.Model.Text; got != "two" ||
+		stored.Spec.Metrics["lag"].Algorithm.Learned.Model.Text != "" {
 		t.Errorf("it is read with the model %q", got)
 	}
 
 	put(map[string]string{"rate": "three"}, false)
 	f.wantModels(t, "once changed", map[string][]string{"mnist/worker": {"three"}})
 	drop[domain.LearnedModelDocument](f)
-	if _, err := r.PolicyModels(t.Context(), policy(asking(map[string]string{"rate": "three"}))); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := r.PolicyModels(t.Context(),
+		policy(asking(map[string]string{"rate": "three"}))); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("without its model it is read: %v", err)
 	}
 	put(map[string]string{"rate": "three"}, false)
@@ -81,13 +85,17 @@ func TestPolicyModels(t *testing.T) {
 		_, err := engine.Put(t.Context(), f, d)
 		must(t, err)
 	}
-	if _, err := r.PolicyModels(t.Context(), policy(asking(map[string]string{"rate": "three"}))); err == nil || !strings.Contains(err.Error(), "another text") {
+	if _, err := r.PolicyModels(t.Context(), policy(asking(map[string]string{"rate": "three"}))); err == nil ||
+		!strings.Contains(err.Error(), "another text") {
 		t.Errorf("another text is read as its model: %v", err)
 	}
 
-	_, err = engine.Put(t.Context(), f, domain.LearnedModelDocument{Policy: "mnist/chief", Digest: domain.NewLearnedModel("left").Digest, Text: "left"})
+	_, err = engine.Put(t.Context(), f,
+		domain.LearnedModelDocument{Policy: "mnist/chief", Digest: domain.NewLearnedModel("left").Digest, Text: "left"})
 	must(t, err)
-	_, err = engine.Put(t.Context(), f, domain.LearnedModelDocument{Policy: "mnist-2/chief", Digest: domain.NewLearnedModel("other").Digest, Text: "other"})
+	_, err = engine.Put(t.Context(), f, domain.LearnedModelDocument{
+		Policy: "mnist-2/chief", Digest: domain.NewLearnedModel("other").Digest, Text: "other",
+	})
 	must(t, err)
 	must(t, r.Destroy(within(t), "mnist"))
 	f.wantModels(t, "without the group", map[string][]string{"mnist-2/chief": {"other"}})
@@ -136,7 +144,9 @@ func TestPolicyModelsAfterDeaths(t *testing.T) {
 			}
 			must(t, run(r))
 			var want []string
-			if spec := map[string]domain.AutoscalingPolicy{"create": old, "change": changed}[name]; spec.Metrics != nil {
+			if spec := map[string]domain.AutoscalingPolicy{
+				"create": old, "change": changed,
+			}[name]; spec.Metrics != nil {
 				for m := range maps.Values(spec.Models()) {
 					want = append(want, m.Text)
 				}

@@ -19,9 +19,13 @@ func uncounted(g *domain.Group) { role("worker", func(r *domain.Role) { r.Replic
 
 // policy returns a policy for the workers of the group "mnist".
 func policy(changes ...func(p *domain.AutoscalingPolicy)) domain.AutoscalingPolicy {
-	p := domain.AutoscalingPolicy{Cluster: "lab", Group: "mnist", Role: "worker", Min: 1, Max: 8, Metrics: map[string]domain.ScalingMetric{
-		"cpu": {Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 2}}},
-	}}
+	p := domain.AutoscalingPolicy{Cluster: "lab", Group: "mnist", Role: "worker", Min: 1, Max: 8,
+		Metrics: map[string]domain.ScalingMetric{
+			"cpu": {
+				Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
+				Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 2}},
+			},
+		}}
 	for _, change := range changes {
 		change(&p)
 	}
@@ -82,7 +86,8 @@ func TestPutPolicy(t *testing.T) {
 		t.Errorf("one that is adopted is stored as %+v", doc)
 	}
 	var exists *reconcile.PolicyExistsError
-	if _, err := r.PutPolicy(t.Context(), policy(from(2)), true); !errors.As(err, &exists) || !strings.Contains(err.Error(), "terraform import <address> lab/mnist/worker") {
+	if _, err := r.PutPolicy(t.Context(), policy(from(2)), true); !errors.As(err, &exists) ||
+		!strings.Contains(err.Error(), "terraform import <address> lab/mnist/worker") {
 		t.Errorf("another one: %v", err)
 	}
 	f.count(t, 5)
@@ -138,7 +143,8 @@ func TestPutPolicyTwiceAtOnce(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := (reconcile.Reconciler{Engine: e}).PutPolicy(t.Context(), policy(from(2)), false); !errors.Is(err, engine.ErrConflict) {
+	if _, err := (reconcile.Reconciler{Engine: e}).PutPolicy(t.Context(), policy(from(2)),
+		false); !errors.Is(err, engine.ErrConflict) {
 		t.Errorf("a change on top of somebody else's: %v", err)
 	}
 }
@@ -149,12 +155,25 @@ func TestPutPolicyNeedsItsRole(t *testing.T) {
 		policy domain.AutoscalingPolicy
 		says   string
 	}{
-		"a group":             {policy(func(p *domain.AutoscalingPolicy) { p.Group = "cifar" }), `group: Unknown group: cluster "lab" has no group "cifar"; it has "mnist"`},
-		"a role":              {policy(func(p *domain.AutoscalingPolicy) { p.Role = "chief" }), `role: Unknown role: group "mnist" has no role "chief"; it has "ps", "worker"`},
-		"without any number":  {policy(), `role: Count managed twice: role "worker" of group "mnist" has roles["worker"].replicas = 1, and an autoscaling policy with min = 1 and max = 8`},
-		"that takes this few": {policy(func(p *domain.AutoscalingPolicy) { p.Min = 0 }), `min: Too few members: min is 0, but framework "tensorflow" needs at least 1 member of role "worker"`},
+		"a group": {
+			policy(func(p *domain.AutoscalingPolicy) { p.Group = "cifar" }),
+			`group: Unknown group: cluster "lab" has no group "cifar"; it has "mnist"`,
+		},
+		"a role": {
+			policy(func(p *domain.AutoscalingPolicy) { p.Role = "chief" }),
+			`role: Unknown role: group "mnist" has no role "chief"; it has "ps", "worker"`,
+		},
+		"without any number": {
+			policy(),
+			`role: Count managed twice: role "worker" of group "mnist" has roles["worker"].replicas = 1, and an autoscaling policy with min = 1 and max = 8`,
+		},
+		"that takes this few": {
+			policy(func(p *domain.AutoscalingPolicy) { p.Min = 0 }),
+			`min: Too few members: min is 0, but framework "tensorflow" needs at least 1 member of role "worker"`,
+		},
 	} {
-		if _, err := r.PutPolicy(t.Context(), test.policy, true); err == nil || !strings.Contains(err.Error(), test.says) {
+		if _, err := r.PutPolicy(t.Context(), test.policy, true); err == nil ||
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -162,7 +181,8 @@ func TestPutPolicyNeedsItsRole(t *testing.T) {
 		t.Errorf("stored are %v", documents[domain.AutoscalingPolicyDocument](f))
 	}
 	f.Drop(engine.Key{Kind: domain.ClusterKind})
-	if _, err := r.PutPolicy(t.Context(), policy(), true); !errors.Is(err, engine.ErrNotFound) || !strings.Contains(err.Error(), `cluster "lab"`) {
+	if _, err := r.PutPolicy(t.Context(), policy(), true); !errors.Is(err, engine.ErrNotFound) ||
+		!strings.Contains(err.Error(), `cluster "lab"`) {
 		t.Errorf("without a cluster: %v", err)
 	}
 }
@@ -174,7 +194,10 @@ func TestCheckPolicy(t *testing.T) {
 		for _, change := range changes {
 			change(&worker)
 		}
-		return domain.Group{Cluster: "lab", Name: "spark", Framework: "spark", Roles: map[string]domain.Role{"master": {Replicas: new(1)}, "worker": worker}}
+		return domain.Group{
+			Cluster: "lab", Name: "spark", Framework: "spark",
+			Roles: map[string]domain.Role{"master": {Replicas: new(1)}, "worker": worker},
+		}
 	}
 	gpus := func(r *domain.Role) { r.GPUs = &domain.GPURequest{Pool: "p"} }
 	bare := func(r *domain.Role) { r.Resources = domain.ResourceRequirements{} }
@@ -187,8 +210,12 @@ func TestCheckPolicy(t *testing.T) {
 	guards := func(g domain.ScalingGuards) func(p *domain.AutoscalingPolicy) {
 		return func(p *domain.AutoscalingPolicy) { p.Guards = g }
 	}
-	external := metric(domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{Command: []string{"decide"}}}}})
-	queue := metric(domain.ScalingMetric{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"length"}}}})
+	external := metric(domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
+		External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{Command: []string{"decide"}}},
+	}})
+	queue := metric(domain.ScalingMetric{
+		Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"length"}}},
+	})
 	hooked := func(hook domain.ScalingHook, moment domain.HookMoment) func(p *domain.AutoscalingPolicy) {
 		return func(p *domain.AutoscalingPolicy) {
 			if p.Hooks.AfterAddition = &hook; moment == domain.BeforeRemoval {
@@ -213,59 +240,99 @@ func TestCheckPolicy(t *testing.T) {
 		"sizes that are recommended": {traits: swarm, group: spark(bare), change: sizes("")},
 		"sizes":                      {group: spark(), change: sizes(domain.ApplyAtStart)},
 		"sizes of members on GPUs":   {traits: swarm, group: spark(gpus), change: sizes(domain.ApplyAtStart)},
-		"sizes of nothing":           {group: spark(bare), change: sizes(domain.ApplyAtStart), says: `vertical.memory_mib: Nothing to start from: apply = "restart" changes what members request, but roles["worker"].resources.memory_mib of group "spark" is not set`},
-		"sizes of a pool":            {traits: swarm, group: spark(), change: sizes(domain.ApplyAtStart), says: `vertical.apply: Members share one size: engine "swarm" distributes the members of role "worker" itself, and they all request the same`},
-		"down to none":               {group: spark(), change: from(0)},
-		"in percent":                 {group: spark(), change: measure(domain.AgentCPUPercent)},
-		"its own programs":           {group: spark(), change: external},
-		"a queue by a program":       {group: spark(), change: queue},
-		"GPUs":                       {group: spark(gpus), change: measure(domain.AgentGPUMemoryPercent)},
-		"the least busy first":       {group: spark(), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy})},
-		"the highest index on Swarm": {traits: swarm, group: spark(), change: guards(domain.ScalingGuards{Remove: domain.RemoveHighestIndex})},
-		"busy by its processors":     {group: spark(gpus), change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(10.0), GPUPercent: new(10.0)}})},
+		"sizes of nothing": {
+			group: spark(bare), change: sizes(domain.ApplyAtStart),
+			says: `vertical.memory_mib: Nothing to start from: apply = "restart" changes what members request, but roles["worker"].resources.memory_mib of group "spark" is not set`,
+		},
+		"sizes of a pool": {
+			traits: swarm, group: spark(), change: sizes(domain.ApplyAtStart),
+			says: `vertical.apply: Members share one size: engine "swarm" distributes the members of role "worker" itself, and they all request the same`,
+		},
+		"down to none":         {group: spark(), change: from(0)},
+		"in percent":           {group: spark(), change: measure(domain.AgentCPUPercent)},
+		"its own programs":     {group: spark(), change: external},
+		"a queue by a program": {group: spark(), change: queue},
+		"GPUs":                 {group: spark(gpus), change: measure(domain.AgentGPUMemoryPercent)},
+		"the least busy first": {
+			group: spark(), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
+		},
+		"the highest index on Swarm": {
+			traits: swarm, group: spark(), change: guards(domain.ScalingGuards{Remove: domain.RemoveHighestIndex}),
+		},
+		"busy by its processors": {
+			group:  spark(gpus),
+			change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(10.0), GPUPercent: new(10.0)}}),
+		},
 
-		"another role": {group: spark(), change: func(p *domain.AutoscalingPolicy) { p.Role = "submit" }, says: `role: Unknown role: group "spark" has no role "submit"; it has "master", "worker"`},
+		"another role": {
+			group: spark(), change: func(p *domain.AutoscalingPolicy) { p.Role = "submit" },
+			says: `role: Unknown role: group "spark" has no role "submit"; it has "master", "worker"`,
+		},
 		"a role that is counted": {
 			group: spark(func(r *domain.Role) { r.Replicas = new(3) }),
 			says:  `role: Count managed twice: role "worker" of group "spark" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 8; only one of the two can set the count: remove replicas or the policy`,
 		},
 		"a group that is waited for": {
-			group: func() domain.Group { g := spark(); g.WaitFor = domain.WaitCompleted; return g }(), says: `group: Policy created too late: group "spark" has wait_for = "completed"`,
+			group: func() domain.Group { g := spark(); g.WaitFor = domain.WaitCompleted; return g }(),
+			says:  `group: Policy created too late: group "spark" has wait_for = "completed"`,
 		},
 		"masters": {
 			group:  domain.Group{Name: "spark", Framework: "spark", Roles: map[string]domain.Role{"master": {}}},
-			change: func(p *domain.AutoscalingPolicy) { p.Role = "master" }, says: `max: Too many members: max is 8, but framework "spark" takes at most 1 member of role "master"`,
+			change: func(p *domain.AutoscalingPolicy) { p.Role = "master" },
+			says:   `max: Too many members: max is 8, but framework "spark" takes at most 1 member of role "master"`,
 		},
 		"what is needed": {
-			group:  domain.Group{Name: "mpi", Framework: "mpi", Roles: map[string]domain.Role{"launcher": {}, "worker": {}}},
-			change: from(0), says: `min: Too few members: min is 0, but framework "mpi" needs at least 1 member of role "worker"`,
+			group: domain.Group{
+				Name: "mpi", Framework: "mpi", Roles: map[string]domain.Role{"launcher": {}, "worker": {}},
+			},
+			change: from(0),
+			says:   `min: Too few members: min is 0, but framework "mpi" needs at least 1 member of role "worker"`,
 		},
 		"percent of nothing": {
 			group: spark(bare), change: measure(domain.AgentCPUPercent),
 			says: `metrics["m"].source.agent.measure: Nothing to measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus of group "spark" is not set`,
 		},
-		"memory in percent of nothing": {group: spark(bare), change: measure(domain.AgentMemoryPercent), says: `memory_percent is relative to what members request, and roles["worker"].resources.memory_mib`},
-		"no GPUs":                      {group: spark(), change: measure(domain.AgentGPUPercent), says: `metrics["m"].source.agent.measure: Nothing to measure: gpu_percent is relative to what members request, and roles["worker"].gpus of group "spark" is not set`},
-		"no memory of GPUs":            {group: spark(), change: measure(domain.AgentGPUMemoryMiB), says: `gpu_memory_mib is relative`},
+		"memory in percent of nothing": {
+			group: spark(bare), change: measure(domain.AgentMemoryPercent),
+			says: `memory_percent is relative to what members request, and roles["worker"].resources.memory_mib`,
+		},
+		"no GPUs": {
+			group: spark(), change: measure(domain.AgentGPUPercent),
+			says: `metrics["m"].source.agent.measure: Nothing to measure: gpu_percent is relative to what members request, and roles["worker"].gpus of group "spark" is not set`,
+		},
+		"no memory of GPUs": {
+			group: spark(), change: measure(domain.AgentGPUMemoryMiB), says: `gpu_memory_mib is relative`,
+		},
 		"busy by nothing": {
 			group: spark(bare), change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(10.0)}}),
 			says: `guards.busy.cpu_percent: Nothing to measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus`,
 		},
 		"busy without GPUs": {
-			group: spark(), change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(10.0)}}), says: `guards.busy.gpu_percent: Nothing to measure: gpu_percent is`,
+			group: spark(), change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(10.0)}}),
+			says: `guards.busy.gpu_percent: Nothing to measure: gpu_percent is`,
 		},
 		"a ratio to nobody": {
-			group: spark(), change: metric(domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 2}}}),
+			group: spark(), change: metric(domain.ScalingMetric{
+				Algorithm: domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 2}},
+			}),
 			says: `metrics["m"].algorithm.ratio.role: Unknown role: group "spark" has no role "ps"; it has "master", "worker"`,
 		},
 		"progress of nobody": {
-			group: spark(), change: metric(domain.ScalingMetric{Source: domain.ScalingSource{Progress: &domain.ProgressSource{Role: "ps"}}}),
+			group: spark(), change: metric(domain.ScalingMetric{
+				Source: domain.ScalingSource{Progress: &domain.ProgressSource{Role: "ps"}},
+			}),
 			says: `metrics["m"].source.progress.role: Unknown role: group "spark" has no role "ps"`,
 		},
-		"the least busy with GPUs":          {group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy})},
-		"the least busy with GPUs on Swarm": {traits: swarm, group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy})},
+		"the least busy with GPUs": {
+			group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
+		},
+		"the least busy with GPUs on Swarm": {
+			traits: swarm, group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
+		},
 		"the least busy of many with identity": {
-			group: domain.Group{Name: "train", Framework: "tensorflow", Roles: map[string]domain.Role{"worker": {}}}, change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
+			group: domain.Group{
+				Name: "train", Framework: "tensorflow", Roles: map[string]domain.Role{"worker": {}},
+			}, change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
 			says: `guards.remove: Removal order not possible: members of role "worker" are identified by their index, and "least_busy" would leave gaps; use "highest_index"`,
 		},
 		"the least busy on Swarm": {
@@ -276,22 +343,36 @@ func TestCheckPolicy(t *testing.T) {
 			traits: swarm, group: spark(), change: external,
 			says: `metrics["m"].algorithm.external.command: Commands not supported: on engine "swarm", the controller runs in a container without other programs, and can't run ["decide"]; use url instead`,
 		},
-		"a program on Swarm that counts": {traits: swarm, group: spark(), change: queue, says: `metrics["m"].source.queue.command: Commands not supported: on engine "swarm", the controller`},
+		"a program on Swarm that counts": {
+			traits: swarm, group: spark(), change: queue,
+			says: `metrics["m"].source.queue.command: Commands not supported: on engine "swarm", the controller`,
+		},
 		"a hook on Swarm before a removal": {
 			traits: swarm, group: spark(), change: hooked(broker, domain.BeforeRemoval),
 			says: `hooks.before_removal: Hook not possible: engine "swarm" distributes the members of role "worker" itself and chooses which to remove, so no hook can be called before that; leave it out: guards.busy keeps all of them`,
 		},
-		"a hook on Swarm before a removal of members with GPUs": {traits: swarm, group: spark(gpus), change: hooked(broker, domain.BeforeRemoval)},
-		"a hook on Swarm after an addition":                     {traits: swarm, group: spark(), change: hooked(broker, domain.AfterAddition)},
-		"a program on Swarm before a removal":                   {traits: swarm, group: spark(gpus), change: hooked(program, domain.BeforeRemoval), says: `hooks.before_removal.command: Commands not supported: on engine "swarm", the controller`},
-		"a program on Swarm after an addition":                  {traits: swarm, group: spark(), change: hooked(program, domain.AfterAddition), says: `hooks.after_addition.command: Commands not supported: on engine "swarm", the controller`},
+		"a hook on Swarm before a removal of members with GPUs": {
+			traits: swarm, group: spark(gpus), change: hooked(broker, domain.BeforeRemoval),
+		},
+		"a hook on Swarm after an addition": {
+			traits: swarm, group: spark(), change: hooked(broker, domain.AfterAddition),
+		},
+		"a program on Swarm before a removal": {
+			traits: swarm, group: spark(gpus), change: hooked(program, domain.BeforeRemoval),
+			says: `hooks.before_removal.command: Commands not supported: on engine "swarm", the controller`,
+		},
+		"a program on Swarm after an addition": {
+			traits: swarm, group: spark(), change: hooked(program, domain.AfterAddition),
+			says: `hooks.after_addition.command: Commands not supported: on engine "swarm", the controller`,
+		},
 	} {
 		p := policy(func(p *domain.AutoscalingPolicy) { p.Group = test.group.Name })
 		if test.change != nil {
 			test.change(&p)
 		}
 		problems := reconcile.CheckPolicy(test.traits, test.group, p)
-		if test.says == "" && len(problems) > 0 || test.says != "" && (len(problems) != 1 || !strings.Contains(problems[0].Error(), test.says)) {
+		if test.says == "" && len(problems) > 0 ||
+			test.says != "" && (len(problems) != 1 || !strings.Contains(problems[0].Error(), test.says)) {
 			t.Errorf("%s: %v", name, problems)
 		}
 	}
@@ -302,11 +383,14 @@ func TestCheckRoom(t *testing.T) {
 	host := domain.Host{Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8000}}
 	view := reconcile.View{
 		Inventory: engine.Inventory{
-			Hosts: map[string]domain.Host{"a": host, "b": host}, Closed: map[string]string{"a": "host a is down"}, Lost: map[string]string{"a": "host a is down"},
+			Hosts: map[string]domain.Host{"a": host, "b": host}, Closed: map[string]string{"a": "host a is down"},
+			Lost:     map[string]string{"a": "host a is down"},
 			Reserved: map[string]domain.Resources{"b": {CPUs: 4}}, BusyPorts: map[string][]int{"10.0.0.1": {9000}},
 		},
 		Groups: map[string]domain.GroupDocument{"other": {
-			Spec:        domain.Group{Name: "other", Roles: map[string]domain.Role{"worker": {Replicas: new(1), Resources: domain.ResourceRequirements{CPUs: 4}}}},
+			Spec: domain.Group{Name: "other", Roles: map[string]domain.Role{
+				"worker": {Replicas: new(1), Resources: domain.ResourceRequirements{CPUs: 4}},
+			}},
 			Assignments: map[string]domain.Assignment{"other-worker-0": {Host: "b"}},
 		}},
 	}
@@ -318,7 +402,8 @@ func TestCheckRoom(t *testing.T) {
 	}
 	nine := policy(func(p *domain.AutoscalingPolicy) { p.Max = 9 })
 	const says = `max: Max exceeds capacity: max is 9, but that many members do not fit even in an empty cluster: role "worker" has 9 members of 1 CPU each, and only 8 of them fit`
-	if problems := reconcile.CheckRoom(view, spec, nine); len(problems) != 1 || !problems[0].Warning || !strings.Contains(problems[0].Error(), says) {
+	if problems := reconcile.CheckRoom(view, spec, nine); len(problems) != 1 || !problems[0].Warning ||
+		!strings.Contains(problems[0].Error(), says) {
 		t.Errorf("9 on 8 processors: %v", problems)
 	}
 	if spec.Roles["worker"].Replicas != nil {
@@ -332,12 +417,14 @@ func TestEndPolicy(t *testing.T) {
 		policy domain.AutoscalingPolicy
 		want   int
 	}{
-		"kept, as nothing is said":     {policy(from(4)), 5},
-		"kept":                         {policy(from(4), onDestroy(domain.OnDestroyKeep)), 5},
-		"restored":                     {policy(from(4), onDestroy(domain.OnDestroyRestore)), 3},
-		"the least":                    {policy(from(4), onDestroy(domain.OnDestroyMin)), 4},
-		"more than there are":          {policy(from(6), onDestroy(domain.OnDestroyMin)), 6},
-		"one that changes nothing":     {policy(from(4), onDestroy(domain.OnDestroyMin), func(p *domain.AutoscalingPolicy) { p.DryRun = true }), 5},
+		"kept, as nothing is said": {policy(from(4)), 5},
+		"kept":                     {policy(from(4), onDestroy(domain.OnDestroyKeep)), 5},
+		"restored":                 {policy(from(4), onDestroy(domain.OnDestroyRestore)), 3},
+		"the least":                {policy(from(4), onDestroy(domain.OnDestroyMin)), 4},
+		"more than there are":      {policy(from(6), onDestroy(domain.OnDestroyMin)), 6},
+		"one that changes nothing": {
+			policy(from(4), onDestroy(domain.OnDestroyMin), func(p *domain.AutoscalingPolicy) { p.DryRun = true }), 5,
+		},
 		"what was there is what it is": {policy(from(5), onDestroy(domain.OnDestroyMin)), 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +437,8 @@ func TestEndPolicy(t *testing.T) {
 			if err != nil || left != "" {
 				t.Errorf("left %q, %v", left, err)
 			}
-			if doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); err != nil || doc.Counts["worker"] != test.want {
+			if doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); err != nil ||
+				doc.Counts["worker"] != test.want {
 				t.Errorf("the count is %d, want %d (%v)", doc.Counts["worker"], test.want, err)
 			}
 			if len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
@@ -415,11 +503,14 @@ func TestEndPolicyDiesBetweenCalls(t *testing.T) {
 			f.locks = map[string]engine.Holder{}
 			left, err := r.EndPolicy(within(t), "mnist", "worker")
 			if err != nil || left != "" || len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
-				t.Fatalf("%s, after the death after call %d: left %q, %v; stored are %v", rule, k, left, err, documents[domain.AutoscalingPolicyDocument](f))
+				t.Fatalf("%s, after the death after call %d: left %q, %v; stored are %v", rule, k, left, err,
+					documents[domain.AutoscalingPolicyDocument](f))
 			}
 			want := map[domain.OnDestroy]int{domain.OnDestroyKeep: 1, domain.OnDestroyMin: 3}[rule]
-			if doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); err != nil || changed && doc.Counts["worker"] != want {
-				t.Errorf("%s, after the death after call %d: the count is %d, want %d (%v)", rule, k, doc.Counts["worker"], want, err)
+			if doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist"); err != nil ||
+				changed && doc.Counts["worker"] != want {
+				t.Errorf("%s, after the death after call %d: the count is %d, want %d (%v)", rule, k,
+					doc.Counts["worker"], want, err)
 			}
 			if len(calls.made()) <= k {
 				break
@@ -435,11 +526,13 @@ func TestEndPolicyOfGroupThatIsApplied(t *testing.T) {
 	must(t, err)
 	f.locks[reconcile.GroupLock("mnist")] = engine.Holder{Who: "ops@bastion", Process: 7}
 	var locked *engine.LockedError
-	if _, err := r.EndPolicy(within(t), "mnist", "worker"); !errors.As(err, &locked) || !documents[domain.AutoscalingPolicyDocument](f)["mnist/worker"].Ending {
+	if _, err := r.EndPolicy(within(t), "mnist", "worker"); !errors.As(err, &locked) ||
+		!documents[domain.AutoscalingPolicyDocument](f)["mnist/worker"].Ending {
 		t.Errorf("%v; stored are %+v", err, documents[domain.AutoscalingPolicyDocument](f))
 	}
 	f.unlock(reconcile.GroupLock("mnist"))
-	if left, err := r.EndPolicy(within(t), "mnist", "worker"); err != nil || left != "" || len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
+	if left, err := r.EndPolicy(within(t), "mnist", "worker"); err != nil || left != "" ||
+		len(documents[domain.AutoscalingPolicyDocument](f)) > 0 {
 		t.Errorf("left %q, %v; stored are %v", left, err, documents[domain.AutoscalingPolicyDocument](f))
 	}
 }
@@ -455,10 +548,12 @@ func TestDestroyEndsPolicies(t *testing.T) {
 	e, calls := recorded(f)
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(within(t), "mnist"))
 	made := calls.made()
-	if diff := cmp.Diff([]string{"List policy", "Delete policy", "List learned-model", "Prune", "Delete group"}, made[len(made)-5:]); diff != "" {
+	if diff := cmp.Diff([]string{"List policy", "Delete policy", "List learned-model", "Prune", "Delete group"},
+		made[len(made)-5:]); diff != "" {
 		t.Errorf("the last calls (-want +got):\n%s", diff)
 	}
-	if _, other := documents[domain.AutoscalingPolicyDocument](f)["other/worker"]; !other || len(documents[domain.AutoscalingPolicyDocument](f)) != 1 {
+	if _, other := documents[domain.AutoscalingPolicyDocument](f)["other/worker"]; !other ||
+		len(documents[domain.AutoscalingPolicyDocument](f)) != 1 {
 		t.Errorf("stored are %v", documents[domain.AutoscalingPolicyDocument](f))
 	}
 }

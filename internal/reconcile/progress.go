@@ -43,7 +43,8 @@ func regard(d Decision, observed []domain.Observed) []domain.Observed {
 
 // judgeForGroup applies the restart rule of a failed member's role to its group.
 func judgeForGroup(doc domain.GroupDocument, o domain.Observed) (domain.Verdict, bool) {
-	if doc.Spec.RestartScope != domain.ScopeGroup || o.State != domain.StateFailed || o.ExitCode == nil || o.Run < doc.MinRun {
+	if doc.Spec.RestartScope != domain.ScopeGroup || o.State != domain.StateFailed || o.ExitCode == nil ||
+		o.Run < doc.MinRun {
 		return domain.Verdict{}, false
 	}
 	return doc.Spec.Roles[o.Role].RestartRule().Judge(*o.ExitCode, doc.GroupRestarts), true

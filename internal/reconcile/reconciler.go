@@ -64,7 +64,8 @@ const settledLooks = 10
 // members. It reads again until the two agree, or the difference is not due to scaling.
 func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, err error) {
 	for range settledLooks {
-		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.NeedsApply() {
+		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) ||
+			!group.NeedsApply() {
 			return group, err
 		}
 		doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
@@ -119,14 +120,17 @@ func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 	if err != nil {
 		return Group{}, withoutCluster(doc.Spec, err)
 	}
-	return Group{Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), Trouble: trouble, ClusterID: cluster.Spec.ID}, nil
+	return Group{
+		Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), Trouble: trouble, ClusterID: cluster.Spec.ID,
+	}, nil
 }
 
 // withoutCluster returns the error for a group whose cluster document can't be read. It is not [engine.ErrNotFound],
 // as the group does exist.
 func withoutCluster(group domain.Group, err error) error {
 	if errors.Is(err, engine.ErrNotFound) {
-		return fmt.Errorf("group %q exists, but the document of its cluster %q is missing; apply the cluster alone to store it again (-target)", group.Name, group.Cluster)
+		return fmt.Errorf("group %q exists, but the document of its cluster %q is missing; apply the cluster alone "+
+			"to store it again (-target)", group.Name, group.Cluster)
 	}
 	return fmt.Errorf("group %q exists, but its cluster %q could not be read: %w", group.Name, group.Cluster, err)
 }
@@ -144,7 +148,8 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 	if err == nil {
 		view.Sweeps, err = r.occupiedBySweeps(ctx)
 	}
-	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)), func(host domain.Host) bool { return host.ID != "" })
+	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)),
+		func(host domain.Host) bool { return host.ID != "" })
 	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
 		view.Groups, err = map[string]domain.GroupDocument{}, nil // this apply has yet to form the cluster
 	}
@@ -199,7 +204,9 @@ func (r Reconciler) lock(ctx context.Context, name, operation string) (func() er
 
 // holder returns the holder for a lock of ours.
 func (r Reconciler) holder(operation string) engine.Holder {
-	return engine.Holder{Who: who(), Process: os.Getpid(), Operation: operation, Since: time.Now(), Controller: r.Controller}
+	return engine.Holder{
+		Who: who(), Process: os.Getpid(), Operation: operation, Since: time.Now(), Controller: r.Controller,
+	}
 }
 
 // lockAs is [Reconciler.lock] for a given holder.
@@ -215,7 +222,8 @@ func (r Reconciler) lockAs(ctx context.Context, name string, holder engine.Holde
 		}
 		var locked *engine.LockedError
 		// An unknown holder is about to write down who it is, or to release the lock.
-		if !errors.As(err, &locked) || name != allocationLock && !locked.Holder.Controller && locked.Holder.Process != 0 && !locked.Unsure {
+		if !errors.As(err, &locked) ||
+			name != allocationLock && !locked.Holder.Controller && locked.Holder.Process != 0 && !locked.Unsure {
 			return release, err
 		}
 		if last != nil && !locked.Holder.Same(last.Holder) {

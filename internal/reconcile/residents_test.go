@@ -15,7 +15,9 @@ func TestAwaitResidents(t *testing.T) {
 	running := domain.Resident{State: domain.ResidentRunning}
 	starting := domain.Resident{State: domain.ResidentStarting}
 	failing := func(attempts int) domain.Resident {
-		return domain.Resident{State: domain.ResidentFailing, Host: "gpu1", Error: "no socket", Advice: "Set socket.", Attempts: attempts}
+		return domain.Resident{
+			State: domain.ResidentFailing, Host: "gpu1", Error: "no socket", Advice: "Set socket.", Attempts: attempts,
+		}
 	}
 	off := domain.Resident{State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true}
 	without := domain.Resident{State: domain.ResidentAbsent, Error: "it does not have the image"}
@@ -30,13 +32,21 @@ func TestAwaitResidents(t *testing.T) {
 		found []domain.Residents
 		says  string // the error
 	}{
-		"all run":                        {[]domain.Residents{with(running, running)}, ""},
-		"they come to run":               {[]domain.Residents{with(starting, starting), with(starting, running), with(running, running)}, ""},
-		"one failed at first":            {[]domain.Residents{with(failing(1), running), with(running, running)}, ""},
-		"a host is down":                 {[]domain.Residents{with(running, running, off)}, ""},
-		"a host that has not the image":  {[]domain.Residents{with(running, running, without)}, ""},
-		"one fails again and again":      {[]domain.Residents{with(failing(2), running), with(failing(domain.HopelessAttempts), running)}, "The controller isn't running on host gpu1: no socket. Set socket."},
-		"an agent fails again and again": {[]domain.Residents{with(running, failing(domain.HopelessAttempts))}, "The agent isn't running on host gpu1: no socket. Set socket."},
+		"all run": {[]domain.Residents{with(running, running)}, ""},
+		"they come to run": {
+			[]domain.Residents{with(starting, starting), with(starting, running), with(running, running)}, "",
+		},
+		"one failed at first":           {[]domain.Residents{with(failing(1), running), with(running, running)}, ""},
+		"a host is down":                {[]domain.Residents{with(running, running, off)}, ""},
+		"a host that has not the image": {[]domain.Residents{with(running, running, without)}, ""},
+		"one fails again and again": {
+			[]domain.Residents{with(failing(2), running), with(failing(domain.HopelessAttempts), running)},
+			"The controller isn't running on host gpu1: no socket. Set socket.",
+		},
+		"an agent fails again and again": {
+			[]domain.Residents{with(running, failing(domain.HopelessAttempts))},
+			"The agent isn't running on host gpu1: no socket. Set socket.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
@@ -69,7 +79,8 @@ func TestAwaitResidents(t *testing.T) {
 		}
 		return do()
 	})
-	if _, err := (reconcile.Reconciler{Engine: e}).AwaitResidents(ctx); err == nil || !strings.Contains(err.Error(), "The controller isn't running: it is starting: the timeout is over") {
+	if _, err := (reconcile.Reconciler{Engine: e}).AwaitResidents(ctx); err == nil ||
+		!strings.Contains(err.Error(), "The controller isn't running: it is starting: the timeout is over") {
 		t.Errorf("past the timeout: %v", err)
 	}
 }

@@ -81,7 +81,8 @@ func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Dec
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
-	r.say(ctx, next.Spec.Name, "resizing role", slog.String("role", s.Role), slog.Float64("cpus", s.To.CPUs), slog.Int64("memory_mib", s.To.MemoryMiB), slog.String("why", s.Why))
+	r.say(ctx, next.Spec.Name, "resizing role", slog.String("role", s.Role), slog.Float64("cpus", s.To.CPUs),
+		slog.Int64("memory_mib", s.To.MemoryMiB), slog.String("why", s.Why))
 	if next, err = engine.Put(ctx, r.Engine, next); err != nil {
 		return d, err
 	}
@@ -94,7 +95,9 @@ func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Dec
 
 // roomFor returns a [*HeldError] if the next size would make members move; otherwise it returns with
 // the allocation lock held.
-func (r Reconciler) roomFor(ctx context.Context, group Group, next domain.GroupDocument) (release func() error, err error) {
+func (r Reconciler) roomFor(
+	ctx context.Context, group Group, next domain.GroupDocument,
+) (release func() error, err error) {
 	document, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
 		return nil, withoutCluster(next.Spec, err)
@@ -125,7 +128,8 @@ func (r Reconciler) handOver(ctx context.Context, role string, group Group) erro
 	var changes []Change
 	for i, m := range group.Members {
 		if o := found[m.Name]; m.Role == role && o != nil && group.stale(i, o) == "" && o.Live == nil {
-			changes = append(changes, Change{Action: ActionMend, Member: m.Name, Index: i, Run: o.Run, Reason: "size changed"})
+			changes = append(changes,
+				Change{Action: ActionMend, Member: m.Name, Index: i, Run: o.Run, Reason: "size changed"})
 		}
 	}
 	if len(changes) == 0 {

@@ -18,7 +18,9 @@ import (
 // requesting sets the CPUs of each worker, with twice as many as the limit, and on_scale to none.
 func requesting(cpus float64) func(g *domain.Group) {
 	return role("worker", func(r *domain.Role) {
-		r.Resources, r.OnScale = domain.ResourceRequirements{CPUs: cpus, MemoryMiB: 1000, Limits: domain.Resources{CPUs: 2 * cpus}}, domain.OnScaleNone
+		r.Resources, r.OnScale = domain.ResourceRequirements{
+			CPUs: cpus, MemoryMiB: 1000, Limits: domain.Resources{CPUs: 2 * cpus},
+		}, domain.OnScaleNone
 	})
 }
 
@@ -28,7 +30,9 @@ func handsOver(f *fake) { f.traits.HandsOver = true }
 // resize changes the size of the workers.
 func resize(t *testing.T, e engine.Engine, cpus float64, mib int64) error {
 	t.Helper()
-	return reconcile.Reconciler{Engine: e, Controller: true}.Resize(within(t), reconcile.Sizing{Group: "mnist", Role: "worker", To: domain.Resources{CPUs: cpus, MemoryMiB: mib}, At: epoch, Why: "busy"})
+	return reconcile.Reconciler{Engine: e, Controller: true}.Resize(within(t), reconcile.Sizing{
+		Group: "mnist", Role: "worker", To: domain.Resources{CPUs: cpus, MemoryMiB: mib}, At: epoch, Why: "busy",
+	})
 }
 
 // sizes returns the requests and limits in the workers' specifications, by index.
@@ -53,13 +57,17 @@ func expectNothingToDo(t *testing.T, f *fake, when string) {
 }
 
 func of(cpus, limit float64, mib int64) domain.ResourceRequirements {
-	return domain.ResourceRequirements{CPUs: cpus, MemoryMiB: mib, Limits: domain.Resources{CPUs: limit, MemoryMiB: mib}}
+	return domain.ResourceRequirements{
+		CPUs: cpus, MemoryMiB: mib, Limits: domain.Resources{CPUs: limit, MemoryMiB: mib},
+	}
 }
 
 // TestResize: a size is handed over without a restart if the engine can do that, and otherwise applies to members that
 // start later. It is no drift, outlives other changes of the group, and gives way to a newly declared size.
 func TestResize(t *testing.T) {
-	for name, prepare := range map[string]func(f *fake){"handed over": handsOver, "with the next start": func(*fake) {}} {
+	for name, prepare := range map[string]func(
+		f *fake,
+	){"handed over": handsOver, "with the next start": func(*fake) {}} {
 		t.Run(name, func(t *testing.T) {
 			spec := group(1, 2, requesting(1))
 			f := following(t, spec, prepare)
@@ -88,12 +96,14 @@ func TestResize(t *testing.T) {
 			}
 			expect("with one more", map[string]domain.ResourceRequirements{"0": first, "1": first, "2": sized})
 			must(t, r.Update(within(t), spec))
-			expect("after an apply without a change", map[string]domain.ResourceRequirements{"0": first, "1": first, "2": sized})
+			expect("after an apply without a change",
+				map[string]domain.ResourceRequirements{"0": first, "1": first, "2": sized})
 
 			changed := spec
 			changed.Env = map[string]string{"CHANGED": "1"}
 			must(t, r.Update(within(t), changed))
-			expect("after a change of the group", map[string]domain.ResourceRequirements{"0": sized, "1": sized, "2": sized})
+			expect("after a change of the group",
+				map[string]domain.ResourceRequirements{"0": sized, "1": sized, "2": sized})
 
 			changed.Roles = maps.Clone(changed.Roles)
 			worker := changed.Roles["worker"]
@@ -101,7 +111,8 @@ func TestResize(t *testing.T) {
 			changed.Roles["worker"] = worker
 			must(t, r.Update(within(t), changed))
 			anew := of(3, 6, 4000)
-			expect("after memory was declared anew", map[string]domain.ResourceRequirements{"0": anew, "1": anew, "2": anew})
+			expect("after memory was declared anew",
+				map[string]domain.ResourceRequirements{"0": anew, "1": anew, "2": anew})
 
 			must(t, resize(t, f, 0, 0))
 			last := anew
@@ -123,7 +134,8 @@ func TestResizeRoom(t *testing.T) {
 	f := following(t, group(1, 2, requesting(20)), handsOver)
 	var refused *reconcile.HeldError
 	for _, cpus := range []float64{100, 65} {
-		if err := resize(t, f, cpus, 0); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no room for that") {
+		if err := resize(t, f, cpus, 0); !errors.As(err, &refused) ||
+			!strings.Contains(err.Error(), "no room for that") {
 			t.Errorf("%v processors of 64: %v", cpus, err)
 		}
 	}
@@ -133,7 +145,8 @@ func TestResizeRoom(t *testing.T) {
 	must(t, resize(t, f, 60, 0))
 	other := group(0, 1, framework("none"), role("worker", func(r *domain.Role) { r.Resources.CPUs = 10 }))
 	other.Name, other.Roles = "other", map[string]domain.Role{"worker": other.Roles["worker"]}
-	if err := (reconcile.Reconciler{Engine: f}).Update(within(t), other); err == nil || !strings.Contains(err.Error(), "10 CPUs") {
+	if err := (reconcile.Reconciler{Engine: f}).Update(within(t), other); err == nil ||
+		!strings.Contains(err.Error(), "10 CPUs") {
 		t.Errorf("beside members that have grown: %v", err)
 	}
 	must(t, resize(t, f, 40, 0))
@@ -159,7 +172,9 @@ func TestResizeHeld(t *testing.T) {
 	if doc := f.document(t, "mnist"); len(doc.Sizes) > 0 || !doc.Applying {
 		t.Errorf("it is %+v", doc)
 	}
-	f.locks[reconcile.GroupLock("mnist")] = engine.Holder{Who: "somebody", Process: 1, Operation: "apply", Since: time.Now()}
+	f.locks[reconcile.GroupLock("mnist")] = engine.Holder{
+		Who: "somebody", Process: 1, Operation: "apply", Since: time.Now(),
+	}
 	var locked *engine.LockedError
 	if err := resize(t, f, 4, 2000); !errors.As(err, &locked) {
 		t.Errorf("of an apply: %v", err)

@@ -149,7 +149,8 @@ func goesBack(d Decision, err error) bool {
 func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error {
 	before := d.Document.Before
 	if before == nil {
-		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has never run with another specification", failure)
+		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has never run with another specification",
+			failure)
 	}
 	r.say(ctx, d.Document.Spec.Name, "rolling back group", slog.String("failure", failure.Error()))
 	r.Planned = nil // planned for the failed change

@@ -47,7 +47,8 @@ func commanded(command string, ps, workers int, changes ...func(g *domain.Group)
 
 // inTurns sets the parallelism of updates of the workers.
 func inTurns(parallelism int, onFailure domain.OnFailure) func(g *domain.Group) {
-	return role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: parallelism, OnFailure: onFailure} })
+	return role("worker",
+		func(r *domain.Role) { r.Update = domain.Update{Parallelism: parallelism, OnFailure: onFailure} })
 }
 
 // lasts is the play of a member that keeps running.
@@ -69,14 +70,20 @@ func TestUpdateInTurns(t *testing.T) {
 			commands: "new new new new new new",
 		},
 		"two at a time": {
-			update:   inTurns(2, ""),
-			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)", "new: worker-4 (6 run)"},
+			update: inTurns(2, ""),
+			turns: []string{
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)",
+				"new: worker-4 (6 run)",
+			},
 			commands: "new new new new new new",
 		},
 		"the next follows when one runs": {
-			update: inTurns(2, ""), plays: map[string][]play{"mnist-worker-0": {lasts, {waits, waits, waits, waits, waits, waits, waits, waits, runs}}},
+			update: inTurns(2, ""), plays: map[string][]play{
+				"mnist-worker-0": {lasts, {waits, waits, waits, waits, waits, waits, waits, waits, runs}},
+			},
 			turns: []string{
-				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 (5 run)", "new: worker-3 (5 run)", "new: worker-4 (6 run)",
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 (5 run)", "new: worker-3 (5 run)",
+				"new: worker-4 (6 run)",
 			},
 			commands: "new new new new new new",
 		},
@@ -87,8 +94,11 @@ func TestUpdateInTurns(t *testing.T) {
 			failure:  []string{"member mnist-worker-0", "exit code 127"},
 		},
 		"after a pause": {
-			update:   role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 3, Delay: duration(time.Millisecond)} }),
-			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 worker-2 (6 run)", "new: worker-3 worker-4 (6 run)"},
+			update: role("worker",
+				func(r *domain.Role) { r.Update = domain.Update{Parallelism: 3, Delay: duration(time.Millisecond)} }),
+			turns: []string{
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 worker-2 (6 run)", "new: worker-3 worker-4 (6 run)",
+			},
 			commands: "new new new new new new",
 		},
 		"it stops at a failure": {
@@ -104,13 +114,18 @@ func TestUpdateInTurns(t *testing.T) {
 			failure:  []string{"member mnist-ps-0"},
 		},
 		"it goes on, and tells of the failure": {
-			update: inTurns(2, domain.UpdateContinue), plays: map[string][]play{"mnist-worker-1": {lasts, {exits(127)}}},
-			turns:    []string{"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (5 run)", "new: worker-4 (5 run)"},
+			update: inTurns(2, domain.UpdateContinue),
+			plays:  map[string][]play{"mnist-worker-1": {lasts, {exits(127)}}},
+			turns: []string{
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (5 run)",
+				"new: worker-4 (5 run)",
+			},
 			commands: "new new new new new new",
 			failure:  []string{"member mnist-worker-1", "exit code 127"},
 		},
 		"it goes back": {
-			update: inTurns(2, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
+			update: inTurns(2, domain.UpdateRollback),
+			plays:  map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
 			turns: []string{
 				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)",
 				"old: ps-0 worker-3 (5 run)", "old: worker-0 worker-1 (6 run)", "old: worker-2 (6 run)",
@@ -119,14 +134,22 @@ func TestUpdateInTurns(t *testing.T) {
 			failure:  []string{"member mnist-worker-3", "rolled back"},
 		},
 		"it goes back as a whole": {
-			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
-			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
+			update: inTurns(0, domain.UpdateRollback),
+			plays:  map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
+			turns: []string{
+				"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)",
+				"old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)",
+			},
 			commands: "old old old old old old",
 			failure:  []string{"member mnist-worker-3", "rolled back"},
 		},
 		"it can't go back": {
-			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}}},
-			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
+			update: inTurns(0, domain.UpdateRollback),
+			plays:  map[string][]play{"mnist-worker-3": {lasts, {exits(127)}}},
+			turns: []string{
+				"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)",
+				"old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)",
+			},
 			commands: "old old old old old old",
 			failure:  []string{"exit code 127", "The rollback failed, too: member mnist-worker-3"},
 		},
@@ -186,12 +209,15 @@ func TestUpdateGoesOn(t *testing.T) {
 			}
 			return nil
 		}
-		if err := (reconcile.Reconciler{Engine: e}).Update(within(t), commanded("new", 0, 3, inTurns(1, domain.UpdateRollback))); !errors.Is(err, dead) {
+		if err := (reconcile.Reconciler{Engine: e}).Update(within(t),
+			commanded("new", 0, 3, inTurns(1, domain.UpdateRollback))); !errors.Is(err, dead) {
 			t.Fatal(err)
 		}
 		f.locks = map[string]engine.Holder{}
 		s := &turns{fake: f}
-		err := reconcile.Reconciler{Engine: s}.Update(within(t), commanded("new", 0, 3, inTurns(1, domain.UpdateRollback)))
+		err := reconcile.Reconciler{
+			Engine: s,
+		}.Update(within(t), commanded("new", 0, 3, inTurns(1, domain.UpdateRollback)))
 		want := []string{"new: worker-2 (3 run)"}
 		if len(last) == 1 && last[0] == runs {
 			must(t, err)
@@ -225,10 +251,19 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 		workers int
 		want    []string
 	}{
-		"a new member":  {func(*fake) {}, func(*domain.Group) {}, 4, []string{"new: worker-3 (3 run)", "new: worker-0 worker-1 (4 run)", "new: worker-2 (4 run)"}},
-		"a failed one":  {func(f *fake) { f.put("mnist-worker-2", func(o *domain.Observed) { o.State = domain.StateFailed }) }, func(*domain.Group) {}, 3, []string{"new: worker-2 (2 run)", "new: worker-0 worker-1 (3 run)"}},
-		"a rerun":       {func(*fake) {}, trigger("again"), 3, []string{"new: worker-0 worker-1 worker-2 (3 run)"}},
-		"another count": {func(*fake) {}, func(g *domain.Group) { g.Command = []string{"old"} }, 2, []string{"old: worker-0 worker-1 (2 run)"}},
+		"a new member": {
+			func(*fake) {}, func(*domain.Group) {}, 4,
+			[]string{"new: worker-3 (3 run)", "new: worker-0 worker-1 (4 run)", "new: worker-2 (4 run)"},
+		},
+		"a failed one": {
+			func(f *fake) { f.put("mnist-worker-2", func(o *domain.Observed) { o.State = domain.StateFailed }) },
+			func(*domain.Group) {}, 3, []string{"new: worker-2 (2 run)", "new: worker-0 worker-1 (3 run)"},
+		},
+		"a rerun": {func(*fake) {}, trigger("again"), 3, []string{"new: worker-0 worker-1 worker-2 (3 run)"}},
+		"another count": {
+			func(*fake) {}, func(g *domain.Group) { g.Command = []string{"old"} }, 2,
+			[]string{"old: worker-0 worker-1 (2 run)"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }

@@ -108,7 +108,9 @@ func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 }
 
 // yieldMost is [View.yield] for a group as a whole, or for as many runs of a sweep as possible.
-func (v View) yieldMost(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
+func (v View) yieldMost(
+	request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim,
+) (next map[string]bool, found bool) {
 	if !request.Sweep {
 		return v.yield(request, roles, gone, claim)
 	}
@@ -128,7 +130,9 @@ func (v View) yieldMost(request domain.RoomRequest, roles []elastic, gone map[st
 }
 
 // yield finds out what a request gets, and returns the members that are gone then, including those in gone.
-func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
+func (v View) yield(
+	request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim,
+) (next map[string]bool, found bool) {
 	fits := func(more map[string]bool) bool {
 		all := maps.Clone(gone)
 		maps.Copy(all, more)
@@ -178,7 +182,8 @@ func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 	var hints []string
 	for _, r := range roles {
 		policy := y.Policies[r.Key].Spec
-		has := fmt.Sprintf("role %q of group %q has %s, and its policy needs %d", policy.Role, r.group, counted(len(r.Members)), policy.Min)
+		has := fmt.Sprintf("role %q of group %q has %s, and its policy needs %d", policy.Role, r.group,
+			counted(len(r.Members)), policy.Min)
 		switch {
 		case !slices.ContainsFunc(r.Members, func(member string) bool { return gone[member] }):
 		case r.Priority >= spec.Priority:
@@ -190,7 +195,8 @@ func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 	}
 	hint := strings.Join(hints, "; ")
 	if enough > spec.Priority {
-		hint += fmt.Sprintf(". Roles under a policy give way to groups and sweeps with a higher priority: this one has %d, and would have room with %d", spec.Priority, enough)
+		hint += fmt.Sprintf(". Roles under a policy give way to groups and sweeps with a higher priority: this one "+
+			"has %d, and would have room with %d", spec.Priority, enough)
 	}
 	return hint
 }
@@ -204,8 +210,10 @@ func (v View) Yielded(gone map[string][]string) View {
 		if _, counts := doc.Counts[role]; !there || !counts {
 			continue
 		}
-		doc.Assignments, doc.Counts, doc.Absent = maps.Clone(doc.Assignments), maps.Clone(doc.Counts), maps.Clone(doc.Absent)
-		left := slices.DeleteFunc(doc.Indexes(role), func(i int) bool { return slices.Contains(members, domain.MemberName(group, role, i)) })
+		doc.Assignments, doc.Counts, doc.Absent = maps.Clone(doc.Assignments), maps.Clone(doc.Counts),
+			maps.Clone(doc.Absent)
+		left := slices.DeleteFunc(doc.Indexes(role),
+			func(i int) bool { return slices.Contains(members, domain.MemberName(group, role, i)) })
 		for _, member := range members {
 			delete(doc.Assignments, member)
 		}
@@ -234,7 +242,8 @@ func (c Claim) Yields(view View) string {
 	for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
 		group, role, _ := strings.Cut(key, "/")
 		count := view.Groups[group].Counts[role]
-		roles = append(roles, fmt.Sprintf("role %q of group %q (%d to %s)", role, group, count, counted(count-len(c.Gone[key]))))
+		roles = append(roles,
+			fmt.Sprintf("role %q of group %q (%d to %s)", role, group, count, counted(count-len(c.Gone[key]))))
 	}
 	return strings.Join(roles, ", ")
 }
@@ -242,7 +251,9 @@ func (c Claim) Yields(view View) string {
 // Share decides which roles yield to the requests for room. It returns what each request gets, and the counts
 // of roles by policy key. Stays are counts that roles can't go below, in addition to those of groups that
 // can't be scaled at present.
-func (r Reconciler) Share(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]Stay) (claims []Claim, counts map[string]int, err error) {
+func (r Reconciler) Share(
+	ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]Stay,
+) (claims []Claim, counts map[string]int, err error) {
 	if len(requests) == 0 {
 		return nil, nil, nil
 	}
@@ -312,7 +323,8 @@ func (r Reconciler) claimsBefore(ctx context.Context, view View, group domain.Gr
 	if waiting, waits := requests[group.Name]; waits {
 		own.Since = waiting.Since
 	}
-	turn := slices.DeleteFunc(domain.InTurn(requests), func(other domain.RoomRequest) bool { return other.Spec.Name == group.Name || other.Turn(own) >= 0 })
+	turn := slices.DeleteFunc(domain.InTurn(requests),
+		func(other domain.RoomRequest) bool { return other.Spec.Name == group.Name || other.Turn(own) >= 0 })
 	if len(turn) == 0 {
 		return nil, nil
 	}
@@ -325,7 +337,8 @@ func (r Reconciler) claimsOf(ctx context.Context, view View, turn []domain.RoomR
 	if err != nil {
 		return nil, err
 	}
-	if view.Pools == nil && slices.ContainsFunc(turn, func(request domain.RoomRequest) bool { return usesGPUs(request.Spec) }) {
+	if view.Pools == nil &&
+		slices.ContainsFunc(turn, func(request domain.RoomRequest) bool { return usesGPUs(request.Spec) }) {
 		if view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine); err != nil {
 			return nil, err
 		}
@@ -394,7 +407,9 @@ func summaryOf(err error) string {
 }
 
 // viewOfMore returns the view for placing further members of a role, with what others get before it.
-func (r Reconciler) viewOfMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, found map[string]domain.HostGPUs) (view View, claims []Claim, err error) {
+func (r Reconciler) viewOfMore(
+	ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, found map[string]domain.HostGPUs,
+) (view View, claims []Claim, err error) {
 	if view, err = r.View(ctx, cluster, spec); err != nil {
 		return view, nil, err
 	}

@@ -40,7 +40,8 @@ func newMarket(t *testing.T, seed uint64) *market {
 		hosts = append(hosts, float64(1+rnd.IntN(4)))
 	}
 	m := &market{
-		T: t, fake: crowded(hosts...), rnd: rnd, now: epoch, roles: map[string]marketRole{}, waiting: map[string]domain.RoomRequest{}, served: map[string]bool{},
+		T: t, fake: crowded(hosts...), rnd: rnd, now: epoch, roles: map[string]marketRole{},
+		waiting: map[string]domain.RoomRequest{}, served: map[string]bool{},
 		history: []string{fmt.Sprintf("hosts with %v", hosts)},
 	}
 	for i := range 2 + rnd.IntN(2) {
@@ -81,7 +82,9 @@ func (m *market) decide(name string) int {
 		return 0
 	}
 	ready := m.ready(role.priority)
-	done, _, err := r.Scale(within(m.T), reconcile.Scaling{Group: name, Role: "worker", From: count, To: to, Remove: m.goes[name], At: m.now, Why: "a test"})
+	done, _, err := r.Scale(within(m.T), reconcile.Scaling{
+		Group: name, Role: "worker", From: count, To: to, Remove: m.goes[name], At: m.now, Why: "a test",
+	})
 	must(m.T, err)
 	m.say("%s has %d → %d", name, count, done.To)
 	switch {
@@ -185,7 +188,8 @@ func TestSharedRoomProperty(t *testing.T) {
 				request.Revision, request.Since = 1, m.now
 				set(m.fake, request)
 				m.waiting[name] = request
-				m.say("%s with priority %d waits for %d, each for itself: %t", request.What(), priority, members, request.Sweep)
+				m.say("%s with priority %d waits for %d, each for itself: %t", request.What(), priority, members,
+					request.Sweep)
 			case 1:
 				for name := range m.served {
 					must(t, reconcile.Reconciler{Engine: m.fake}.Destroy(within(t), name))
@@ -205,7 +209,8 @@ func TestSharedRoomProperty(t *testing.T) {
 				}
 				for i, c := range m.share() {
 					if claims[i].Refusal == nil && (c.Refusal != nil || len(c.Gone) > 0) {
-						m.wrong("for %s some gave way, and still %v have to go: %v", c.Request.Spec.Name, c.Gone, c.Refusal)
+						m.wrong("for %s some gave way, and still %v have to go: %v", c.Request.Spec.Name, c.Gone,
+							c.Refusal)
 					}
 				}
 			default:

@@ -32,12 +32,18 @@ func TestShareWithRuns(t *testing.T) {
 		requests []domain.RoomRequest
 		want     []string
 	}{
-		"for all":               {[]domain.RoomRequest{runsAsk("lr", 1, 2)}, []string{"lr: low-worker-3 low-worker-2"}},
-		"for some":              {[]domain.RoomRequest{runsAsk("lr", 1, 64)}, []string{"lr: low-worker-3 low-worker-2 low-worker-1"}},
-		"as its level says":     {[]domain.RoomRequest{bounded}, []string{"lr: low-worker-3"}},
-		"a group in turn after": {[]domain.RoomRequest{asks("urgent", 1, 2), runsAsk("lr", 2, 1)}, []string{"lr: low-worker-3", "urgent: low-worker-2 low-worker-1"}},
+		"for all": {[]domain.RoomRequest{runsAsk("lr", 1, 2)}, []string{"lr: low-worker-3 low-worker-2"}},
+		"for some": {
+			[]domain.RoomRequest{runsAsk("lr", 1, 64)}, []string{"lr: low-worker-3 low-worker-2 low-worker-1"},
+		},
+		"as its level says": {[]domain.RoomRequest{bounded}, []string{"lr: low-worker-3"}},
+		"a group in turn after": {
+			[]domain.RoomRequest{asks("urgent", 1, 2), runsAsk("lr", 2, 1)},
+			[]string{"lr: low-worker-3", "urgent: low-worker-2 low-worker-1"},
+		},
 		"what is left by a group": {
-			[]domain.RoomRequest{asks("urgent", 2, 2), runsAsk("lr", 1, 9)}, []string{"urgent: low-worker-3 low-worker-2", "lr: low-worker-1"},
+			[]domain.RoomRequest{asks("urgent", 2, 2), runsAsk("lr", 1, 9)},
+			[]string{"urgent: low-worker-3 low-worker-2", "lr: low-worker-1"},
 		},
 		"not to one that is as important": {
 			[]domain.RoomRequest{runsAsk("lr", 0, 2)},
@@ -68,8 +74,9 @@ func TestRunsAskForRoom(t *testing.T) {
 	f.shares(t, 0, 3, 1, "low")
 	r := reconcile.Reconciler{Engine: f, Controller: true}
 	spec := domain.Sweep{
-		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, Priority: 1, MaxParallel: new(2),
-		Runs: map[string]map[string]string{}, Resources: domain.ResourceRequirements{CPUs: 2},
+		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, Priority: 1,
+		MaxParallel: new(2),
+		Runs:        map[string]map[string]string{}, Resources: domain.ResourceRequirements{CPUs: 2},
 	}
 	for i := range 9 {
 		spec.Runs[fmt.Sprint("r", i)] = nil
@@ -110,11 +117,13 @@ func TestRunsAskForRoom(t *testing.T) {
 	if !strings.Contains(waits["lr"], "CPUs") || !strings.HasSuffix(waits["lr"], "; low gives way") {
 		t.Errorf("it says %q", waits["lr"])
 	}
-	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 0 || !strings.Contains(short, `(sweep "lr", with priority 1, waits for room, too, and comes first)`) {
+	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 0 ||
+		!strings.Contains(short, `(sweep "lr", with priority 1, waits for room, too, and comes first)`) {
 		t.Errorf("there is room for %d: %s, %v", more, short, err)
 	}
 	f.grow(t, "low", 3, 2)
-	if err := r.Update(within(t), sharer("other", 0, new(1))); err == nil || !strings.Contains(err.Error(), `sweep "lr", with priority 1, waits for room, too`) {
+	if err := r.Update(within(t), sharer("other", 0, new(1))); err == nil ||
+		!strings.Contains(err.Error(), `sweep "lr", with priority 1, waits for room, too`) {
 		t.Errorf("the apply of a group that comes after ends with %v", err)
 	}
 	if started := start(); !slices.Equal(started, []string{"r0"}) {
@@ -143,7 +152,8 @@ func TestRunsAskNoMore(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	_, _, err := r.StartRuns(within(t), []sweep.Queue{{Spec: domain.Sweep{Name: "changed"}, Held: "it is being changed"}}, noKeeper{})
+	_, _, err := r.StartRuns(within(t),
+		[]sweep.Queue{{Spec: domain.Sweep{Name: "changed"}, Held: "it is being changed"}}, noKeeper{})
 	must(t, err)
 	if got := left(); !slices.Equal(got, []string{"changed", "urgent"}) {
 		t.Errorf("there are requests of %v", got)

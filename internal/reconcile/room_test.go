@@ -19,11 +19,13 @@ import (
 // sharer is a group of workers with one CPU each; with nil replicas, a policy sets their number.
 func sharer(name string, priority int, replicas *int) domain.Group {
 	return domain.Group{
-		Cluster: "lab", Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning, Priority: priority,
+		Cluster: "lab", Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Priority:   priority,
 		Completion: domain.Completion{When: domain.WhenNever},
 		Template:   domain.Template{Command: []string{"work"}},
 		Roles: map[string]domain.Role{"worker": {
-			Replicas: replicas, Resources: domain.ResourceRequirements{CPUs: 1}, OnScale: domain.OnScaleNone, Placement: domain.Placement{Strategy: domain.Pack},
+			Replicas: replicas, Resources: domain.ResourceRequirements{CPUs: 1}, OnScale: domain.OnScaleNone,
+			Placement: domain.Placement{Strategy: domain.Pack},
 		}},
 	}
 }
@@ -32,7 +34,9 @@ func sharer(name string, priority int, replicas *int) domain.Group {
 func idler(group string, least int) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
 		Cluster: "lab", Group: group, Role: "worker", Min: least, Max: 20,
-		Metrics: map[string]domain.ScalingMetric{"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}}},
+		Metrics: map[string]domain.ScalingMetric{
+			"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}},
+		},
 	}
 }
 
@@ -41,14 +45,18 @@ func crowded(cpus ...float64) *fake {
 	f := newFake()
 	hosts := map[string]domain.Host{}
 	for i, n := range cpus {
-		hosts[string(rune('a'+i))] = domain.Host{Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: n, MemoryMiB: 1 << 16}}
+		hosts[string(rune('a'+i))] = domain.Host{
+			Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: n, MemoryMiB: 1 << 16},
+		}
 	}
 	f.setHosts(hosts)
 	return f
 }
 
 // shares runs a group with this many workers under a policy, after changes to the policy.
-func (f *fake) shares(t *testing.T, priority, count, least int, name string, changes ...func(p *domain.AutoscalingPolicy)) {
+func (f *fake) shares(
+	t *testing.T, priority, count, least int, name string, changes ...func(p *domain.AutoscalingPolicy),
+) {
 	t.Helper()
 	r := reconcile.Reconciler{Engine: f}
 	must(t, r.Update(within(t), sharer(name, priority, nil)))
@@ -65,7 +73,9 @@ func (f *fake) shares(t *testing.T, priority, count, least int, name string, cha
 // grow scales a group's workers, and fails if that is not possible.
 func (f *fake) grow(t *testing.T, name string, from, to int) {
 	t.Helper()
-	done, short, err := reconcile.Reconciler{Engine: f}.Scale(within(t), reconcile.Scaling{Group: name, Role: "worker", From: from, To: to, At: epoch, Why: "a test"})
+	done, short, err := reconcile.Reconciler{
+		Engine: f,
+	}.Scale(within(t), reconcile.Scaling{Group: name, Role: "worker", From: from, To: to, At: epoch, Why: "a test"})
 	if err != nil || done.To != to {
 		t.Fatalf("%s was scaled to %d, and not to %d: %s, %v", name, done.To, to, short, err)
 	}
@@ -122,21 +132,27 @@ func TestShare(t *testing.T) {
 		},
 		"not below min": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 3, "low") },
-			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: no role gives way: there would still be no room"},
+			[]domain.RoomRequest{asks("urgent", 1, 2)},
+			[]string{"urgent: no role gives way: there would still be no room"},
 		},
 		"not a role that is paused": {
 			func(t *testing.T, f *fake) {
 				f.shares(t, 0, 4, 1, "low", func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn })
 			},
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy is paused`},
+			[]string{
+				`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy is paused`,
+			},
 		},
 		"nor one that never scales in": {
 			func(t *testing.T, f *fake) {
-				f.shares(t, 0, 4, 1, "low", func(p *domain.AutoscalingPolicy) { p.ScaleIn.Select = domain.SelectDisabled })
+				f.shares(t, 0, 4, 1, "low",
+					func(p *domain.AutoscalingPolicy) { p.ScaleIn.Select = domain.SelectDisabled })
 			},
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy never scales in`},
+			[]string{
+				`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy never scales in`,
+			},
 		},
 		"nor one whose group is being applied": {
 			func(t *testing.T, f *fake) {
@@ -146,8 +162,10 @@ func TestShare(t *testing.T) {
 				set(f, doc)
 			},
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: ` +
-				`an apply of group "low" is in progress; if it was interrupted, the next apply completes it`},
+			[]string{
+				`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: ` +
+					`an apply of group "low" is in progress; if it was interrupted, the next apply completes it`,
+			},
 		},
 		"the least important one": {
 			func(t *testing.T, f *fake) { f.shares(t, -1, 2, 0, "lowest"); f.shares(t, 0, 2, 0, "low") },
@@ -156,7 +174,10 @@ func TestShare(t *testing.T) {
 		"one after the other": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 0, "low") },
 			[]domain.RoomRequest{asks("next", 1, 2), asks("first", 2, 2), asks("none", 1, 3)},
-			[]string{"first: low-worker-3 low-worker-2", "next: low-worker-1 low-worker-0", "none: no role gives way: there would still be no room"},
+			[]string{
+				"first: low-worker-3 low-worker-2", "next: low-worker-1 low-worker-0",
+				"none: no role gives way: there would still be no room",
+			},
 		},
 		"what can't be had keeps nobody": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 0, "low") },
@@ -248,8 +269,11 @@ func TestShareOfScattered(t *testing.T) {
 		if diff := cmp.Diff([]string{test.want}, f.share(t, urgent)); diff != "" {
 			t.Errorf("%s: who gives way (-want +got):\n%s", name, diff)
 		}
-		view := reconcile.View{Traits: f.traits, Inventory: engine.Inventory{Hosts: documents[domain.ClusterDocument](f)[""].Spec.Hosts}}
-		if problems := reconcile.CheckRoom(view, low, idler("low", 1)); (len(problems) > 0) != (test.want == stays) || problems.Err() != nil {
+		view := reconcile.View{
+			Traits: f.traits, Inventory: engine.Inventory{Hosts: documents[domain.ClusterDocument](f)[""].Spec.Hosts},
+		}
+		if problems := reconcile.CheckRoom(view, low, idler("low", 1)); (len(problems) > 0) != (test.want == stays) ||
+			problems.Err() != nil {
 			t.Errorf("%s: the plan of its policy says %v", name, problems)
 		}
 	}
@@ -265,7 +289,8 @@ func TestApplyWaitsForRoom(t *testing.T) {
 	go func() { applied <- r.Update(within(t), sharer("urgent", 1, new(2))) }()
 	f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == 1 })
 
-	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 0 || !strings.Contains(short, `(group "urgent", with priority 1, waits for room, too, and comes first)`) {
+	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 0 ||
+		!strings.Contains(short, `(group "urgent", with priority 1, waits for room, too, and comes first)`) {
 		t.Errorf("there is room for %d: %s, %v", more, short, err)
 	}
 	f.grow(t, "low", 4, 2)
@@ -273,10 +298,12 @@ func TestApplyWaitsForRoom(t *testing.T) {
 	if n := len(documents[domain.RoomRequest](f)); n > 0 {
 		t.Errorf("%d requests are left", n)
 	}
-	f.expectStates(t, "low-worker-0 (running)", "low-worker-1 (running)", "urgent-worker-0 (running)", "urgent-worker-1 (running)")
+	f.expectStates(t, "low-worker-0 (running)", "low-worker-1 (running)", "urgent-worker-0 (running)",
+		"urgent-worker-1 (running)")
 
 	must(t, r.Destroy(within(t), "urgent"))
-	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 2 || !strings.Contains(short, "Not enough") && short == "" {
+	if more, short, err := r.Room(within(t), "low", "worker", 3); err != nil || more != 2 ||
+		!strings.Contains(short, "Not enough") && short == "" {
 		t.Errorf("afterwards there is room for %d: %s, %v", more, short, err)
 	}
 }
@@ -301,7 +328,8 @@ func TestRoomIsKeptForWhoWaits(t *testing.T) {
 	must(t, <-applied["first"])
 	f.grow(t, "low", 2, 1)
 	must(t, <-applied["next"])
-	f.expectStates(t, "first-worker-0 (running)", "first-worker-1 (running)", "low-worker-0 (running)", "next-worker-0 (running)")
+	f.expectStates(t, "first-worker-0 (running)", "first-worker-1 (running)", "low-worker-0 (running)",
+		"next-worker-0 (running)")
 }
 
 // The timeout error of an apply says what it waited for.
@@ -324,7 +352,8 @@ func TestApplyWaitsInVain(t *testing.T) {
 	cancel(over)
 	err = <-applied
 	var inVain *reconcile.RoomError
-	if !errors.As(err, &inVain) || !errors.Is(err, over) || inVain.Answer != "low stays" || !strings.Contains(err.Error(), "CPUs") {
+	if !errors.As(err, &inVain) || !errors.Is(err, over) || inVain.Answer != "low stays" ||
+		!strings.Contains(err.Error(), "CPUs") {
 		t.Errorf("the apply ended with %v", err)
 	}
 	if n := len(documents[domain.RoomRequest](f)); n > 0 || len(f.locks) > 0 {
@@ -341,8 +370,9 @@ func TestApplyDoesNotWait(t *testing.T) {
 		low, least, priority, members int
 		says                          string
 	}{
-		"a priority would help": {0, 1, 0, 2, `There would be room: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
-			`Roles under a policy give way to groups and sweeps with a higher priority: this one has 0, and would have room with 1`},
+		"a priority would help": {0, 1, 0, 2,
+			`There would be room: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
+				`Roles under a policy give way to groups and sweeps with a higher priority: this one has 0, and would have room with 1`},
 		"nothing would": {0, 3, 5, 2, "Not enough CPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +402,8 @@ func TestAbandonedRequest(t *testing.T) {
 		t.Errorf("while an apply waits it is removed: %t, %v", removed, err)
 	}
 	must(t, release())
-	if removed, err := r.Abandoned(t.Context(), request); !removed || err != nil || len(documents[domain.RoomRequest](f)) > 0 {
+	if removed, err := r.Abandoned(t.Context(), request); !removed || err != nil ||
+		len(documents[domain.RoomRequest](f)) > 0 {
 		t.Errorf("afterwards it is removed: %t, %v", removed, err)
 	}
 }

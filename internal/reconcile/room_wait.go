@@ -32,7 +32,10 @@ func (e *RoomError) Error() string {
 	if answer == "" {
 		answer = "the cluster's controller has not answered: check its log"
 	}
-	return fmt.Sprintf("group %q waited %s for room, and nothing in it was changed (%s): %v. Raise timeouts, or apply again: %v", e.Group, e.Waited.Round(time.Second), answer, e.Lacks, e.Cause)
+	return fmt.Sprintf(
+		"group %q waited %s for room, and nothing in it was changed (%s): %v. Raise timeouts, or apply again: %v",
+		e.Group, e.Waited.Round(time.Second), answer, e.Lacks, e.Cause,
+	)
 }
 
 // Unwrap returns what ended the wait.
@@ -40,7 +43,9 @@ func (e *RoomError) Unwrap() error { return e.Cause }
 
 // claimFor returns what a group without room gets once roles of lower priority have yielded, and the claims that come
 // before it. Its Refusal is the reason why it can't be had, with what would help.
-func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group, lacks domain.Problems) (claim Claim, before []Claim, err error) {
+func (r Reconciler) claimFor(
+	ctx context.Context, view View, group domain.Group, lacks domain.Problems,
+) (claim Claim, before []Claim, err error) {
 	y, err := r.Yielders(ctx)
 	if err != nil || len(y.Policies) == 0 {
 		return Claim{Refusal: lacks}, nil, err
@@ -72,7 +77,9 @@ func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group,
 
 // PlanRoom is [Reconciler.Decide] for a plan: a group without room is decided as it will be once roles of lower
 // priority have yielded. The claim says who yields; it is empty for a group that has room.
-func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) (decision Decision, claim Claim, problems domain.Problems, err error) {
+func (r Reconciler) PlanRoom(
+	ctx context.Context, view View, spec domain.Group,
+) (decision Decision, claim Claim, problems domain.Problems, err error) {
 	decision, problems, err = r.Decide(ctx, view, spec)
 	if err != nil || problems.Err() == nil {
 		return decision, Claim{}, problems, err
@@ -92,7 +99,9 @@ func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) 
 
 // allocate decides about the group and stores the decision, under the cluster's allocation lock. For a rollback, back
 // replaces the stored document. A group without room waits if roles of lower priority can yield.
-func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+func (r Reconciler) allocate(
+	ctx context.Context, spec domain.Group, back *domain.GroupDocument,
+) (decision Decision, observed []domain.Observed, err error) {
 	decision, observed, err = r.allocateNow(ctx, spec, back)
 	lacks, refused := errors.AsType[domain.Problems](err)
 	if !refused || back != nil {
@@ -125,7 +134,10 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 	if err != nil {
 		return nil, err
 	}
-	w := &roomWait{Reconciler: r, since: time.Now(), lacks: lacks, request: domain.RoomRequest{Spec: spec, Since: time.Now().UTC().Round(0)}}
+	w := &roomWait{
+		Reconciler: r, since: time.Now(), lacks: lacks,
+		request: domain.RoomRequest{Spec: spec, Since: time.Now().UTC().Round(0)},
+	}
 	claim, before, err := r.claimFor(ctx, view, spec, lacks)
 	switch {
 	case err != nil:
@@ -138,7 +150,8 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 	if err := r.Engine.StartController(ctx); err != nil {
 		return nil, err
 	}
-	r.say(ctx, spec.Name, "waiting for room", slog.String("yields", claim.Yields(view)), slog.String("lacks", lacks.Error()))
+	r.say(ctx, spec.Name, "waiting for room", slog.String("yields", claim.Yields(view)),
+		slog.String("lacks", lacks.Error()))
 	w.request, err = r.putRequest(ctx, w.request)
 	return w, err
 }
@@ -192,7 +205,10 @@ func (w *roomWait) allocate(ctx context.Context) (decision Decision, observed []
 		return false, next, w.keep(ctx)
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = &RoomError{Group: spec.Name, Waited: time.Since(w.since), Lacks: w.lacks, Answer: w.request.Answer, Cause: context.Cause(ctx)}
+		err = &RoomError{
+			Group: spec.Name, Waited: time.Since(w.since), Lacks: w.lacks, Answer: w.request.Answer,
+			Cause: context.Cause(ctx),
+		}
 	}
 	return decision, observed, err
 }
@@ -251,7 +267,8 @@ func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decisi
 
 // Abandoned deletes a request for room whose apply has died, which is the case if nobody holds the group's lock.
 func (r Reconciler) Abandoned(ctx context.Context, request domain.RoomRequest) (removed bool, err error) {
-	release, free, err := r.tryLock(ctx, GroupLock(request.Spec.Name), "removal of a request for room of group "+request.Spec.Name)
+	release, free, err := r.tryLock(ctx, GroupLock(request.Spec.Name),
+		"removal of a request for room of group "+request.Spec.Name)
 	if err != nil || !free {
 		return false, err
 	}

@@ -77,7 +77,8 @@ func (v View) elastics(y Yielders) []elastic {
 			members[i] = domain.MemberName(policy.Group, policy.Role, index)
 		}
 		found = append(found, elastic{group: policy.Group, stay: stay, Holding: placement.Holding{
-			Key: key, Priority: doc.Spec.Priority, Least: min(stay.Count, count), Members: members, InOrder: v.goInOrder(doc, policy),
+			Key: key, Priority: doc.Spec.Priority, Least: min(stay.Count, count), Members: members,
+			InOrder: v.goInOrder(doc, policy),
 		}})
 	}
 	return found
@@ -98,7 +99,8 @@ func (v View) scattered(group domain.Group, role string) bool {
 // goInOrder reports whether a role only removes the members with the highest indexes. Other roles remove
 // those whose room is needed.
 func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolicy) bool {
-	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
+	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec,
+		policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
 }
 
 // below returns the roles of lower priority, without the members that are being removed already.

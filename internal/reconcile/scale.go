@@ -128,9 +128,11 @@ func roleHeldBack(doc domain.GroupDocument, name string) error {
 	case !found:
 		return held("group %q has no role %q", doc.Spec.Name, name)
 	case role.Replicas != nil:
-		return held("role %q of group %q sets replicas = %d: Terraform manages its count", name, doc.Spec.Name, *role.Replicas)
+		return held("role %q of group %q sets replicas = %d: Terraform manages its count", name, doc.Spec.Name,
+			*role.Replicas)
 	case !topology.Scalable(doc.Spec, name):
-		return held("framework %q takes at most 1 member of role %q, so there is nothing to scale", doc.Spec.Framework, name)
+		return held("framework %q takes at most 1 member of role %q, so there is nothing to scale", doc.Spec.Framework,
+			name)
 	}
 	return nil
 }
@@ -140,7 +142,8 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 	doc := g.Document
 	switch {
 	case doc.Applying:
-		return held("an apply of group %q is in progress; if it was interrupted, the next apply completes it", doc.Spec.Name)
+		return held("an apply of group %q is in progress; if it was interrupted, the next apply completes it",
+			doc.Spec.Name)
 	case g.Progress.Phase.Ended():
 		return held("group %q has %s", doc.Spec.Name, g.Progress.Phase)
 	}
@@ -168,7 +171,9 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 
 // recount decides about the group with another count, and stores the decision as a scaling to carry out. It stores
 // nothing if no count closer to the desired one is possible.
-func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster domain.Cluster) (d Decision, short string, err error) {
+func (r Reconciler) recount(
+	ctx context.Context, s Scaling, group Group, cluster domain.Cluster,
+) (d Decision, short string, err error) {
 	view := View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}
 	var claims []Claim
 	if s.To > s.From {
@@ -178,7 +183,8 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
-	d, count, refusal := nearest(s.From, s.To, func(count int) (Decision, error) { return s.decide(view, group.Document, count) })
+	d, count, refusal := nearest(s.From, s.To,
+		func(count int) (Decision, error) { return s.decide(view, group.Document, count) })
 	if refusal != nil {
 		short = claimed(reasonOf(refusal), claims)
 	}
@@ -198,14 +204,16 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	}
 
 	next := d.Document
-	if started := startOf(next, group.Observed); next.StartedAt == nil && !started.IsZero() && d.restarts(group.Decision) {
+	if started := startOf(next, group.Observed); next.StartedAt == nil && !started.IsZero() &&
+		d.restarts(group.Decision) {
 		next.StartedAt = &started
 	}
 	next.Scaled = maps.Clone(next.Scaled)
 	if next.Scaled == nil {
 		next.Scaled = map[string]domain.Scaled{}
 	}
-	r.say(ctx, next.Spec.Name, "scaling role", slog.String("role", s.Role), slog.Int("from", s.From), slog.Int("to", count), slog.String("why", s.Why))
+	r.say(ctx, next.Spec.Name, "scaling role", slog.String("role", s.Role), slog.Int("from", s.From),
+		slog.Int("to", count), slog.String("why", s.Why))
 	next.Scaled[s.Role] = domain.Scaled{At: s.At, From: s.From, To: count, Why: s.Why}
 	next.Scaling = true
 	d.Document, err = engine.Put(ctx, r.Engine, next)
@@ -214,7 +222,9 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 
 // viewForMore returns the view for placing further members of a role, with the allocation lock held. The agents report
 // their GPUs before that, which may be slow.
-func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster) (view View, claims []Claim, release func() error, err error) {
+func (r Reconciler) viewForMore(
+	ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster,
+) (view View, claims []Claim, release func() error, err error) {
 	var found map[string]domain.HostGPUs
 	if spec.Roles[s.Role].GPUs != nil {
 		if found, err = r.Engine.GPUs(ctx); err != nil {

@@ -50,19 +50,24 @@ func TestScaleDies(t *testing.T) {
 					case "an apply":
 						must(t, reconcile.Reconciler{Engine: f}.Update(within(t), before.Spec))
 					case "another scaling":
-						if _, _, err := r.Scale(within(t), reconcile.Scaling{Group: "mnist", Role: "worker", From: c.scale.To, To: c.scale.To}); decided && err != nil {
+						if _, _, err := r.Scale(within(t), reconcile.Scaling{
+							Group: "mnist", Role: "worker", From: c.scale.To, To: c.scale.To,
+						}); decided && err != nil {
 							t.Fatal(err)
 						}
 					}
 					f.keepAll(t)
 					if !decided {
-						if diff := cmp.Diff(before, f.document(t, "mnist")); diff != "" && by != "an apply" || f.restarted() != "" {
-							t.Errorf("after %d calls %v the document is another one (-before +after):\n%s", k, mortal.Calls(), diff)
+						if diff := cmp.Diff(before, f.document(t, "mnist")); diff != "" && by != "an apply" ||
+							f.restarted() != "" {
+							t.Errorf("after %d calls %v the document is another one (-before +after):\n%s", k,
+								mortal.Calls(), diff)
 						}
 						continue
 					}
 					if f.workers() != c.want {
-						t.Fatalf("after %d calls %v the workers are %s, want %s", k, mortal.Calls(), f.workers(), c.want)
+						t.Fatalf("after %d calls %v the workers are %s, want %s", k, mortal.Calls(), f.workers(),
+							c.want)
 					}
 					f.expectScaled(t, before, done)
 					for member, a := range f.cast() {

@@ -31,7 +31,8 @@ func TestScaleIsHeld(t *testing.T) {
 		want   string
 	}{
 		"an apply that did not end": {
-			change: edit(func(doc *domain.GroupDocument) { doc.Applying = true }), want: `an apply of group "mnist" is in progress`,
+			change: edit(func(doc *domain.GroupDocument) { doc.Applying = true }),
+			want:   `an apply of group "mnist" is in progress`,
 		},
 		"completed": {
 			change: func(_ *testing.T, f *fake) {
@@ -39,7 +40,8 @@ func TestScaleIsHeld(t *testing.T) {
 			}, want: `group "mnist" has completed`,
 		},
 		"failed": {
-			change: func(_ *testing.T, f *fake) { f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) }) }, want: `group "mnist" has failed`,
+			change: func(_ *testing.T, f *fake) { f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) }) },
+			want:   `group "mnist" has failed`,
 		},
 		"replicas that are declared": {
 			change: edit(func(doc *domain.GroupDocument) {
@@ -49,9 +51,13 @@ func TestScaleIsHeld(t *testing.T) {
 		},
 		"a role that has one member at most": {
 			change: edit(func(doc *domain.GroupDocument) { doc.Spec.Roles["chief"] = domain.Role{} }),
-			scale:  reconcile.Scaling{Group: "mnist", Role: "chief", From: 1, To: 0}, want: `framework "tensorflow" takes at most 1 member of role "chief"`,
+			scale:  reconcile.Scaling{Group: "mnist", Role: "chief", From: 1, To: 0},
+			want:   `framework "tensorflow" takes at most 1 member of role "chief"`,
 		},
-		"another role": {scale: reconcile.Scaling{Group: "mnist", Role: "chief", From: 0, To: 1}, want: `group "mnist" has no role "chief"`},
+		"another role": {
+			scale: reconcile.Scaling{Group: "mnist", Role: "chief", From: 0, To: 1},
+			want:  `group "mnist" has no role "chief"`,
+		},
 		"a host that is down": {
 			change: func(_ *testing.T, f *fake) { f.lose("a") }, want: "host a is down: mnist-ps-0, mnist-worker-1",
 		},
@@ -60,7 +66,8 @@ func TestScaleIsHeld(t *testing.T) {
 			want:   "host b is no longer in the cluster, and an apply has to move its members: mnist-worker-0",
 		},
 		"members that could not run": {
-			change: func(_ *testing.T, f *fake) { f.absent = "train" }, want: `more members of role "worker" can't run: "train" is not there`,
+			change: func(_ *testing.T, f *fake) { f.absent = "train" },
+			want:   `more members of role "worker" can't run: "train" is not there`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +117,8 @@ func TestScaleAfterOthers(t *testing.T) {
 	r := reconcile.Reconciler{Engine: e, Controller: true}
 	_, _, err := r.Scale(within(t), scaling(3, 4))
 	count, is := errors.AsType[*reconcile.CountError](err)
-	if !is || *count != (reconcile.CountError{Group: "mnist", Role: "worker", Expected: 3, Found: 2}) || !strings.Contains(err.Error(), `role "worker" of group "mnist" now has a count of 2, not 3`) {
+	if !is || *count != (reconcile.CountError{Group: "mnist", Role: "worker", Expected: 3, Found: 2}) ||
+		!strings.Contains(err.Error(), `role "worker" of group "mnist" now has a count of 2, not 3`) {
 		t.Errorf("the error is %v", err)
 	}
 	calls.expectUnchanged(t, f, before)
@@ -126,7 +134,8 @@ func TestScaleAfterOthers(t *testing.T) {
 	}
 	calls.expectUnchanged(t, f, before)
 
-	if _, _, err := r.Scale(within(t), reconcile.Scaling{Group: "other", Role: "worker"}); !errors.Is(err, engine.ErrNotFound) {
+	if _, _, err := r.Scale(within(t),
+		reconcile.Scaling{Group: "other", Role: "worker"}); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a group that is not there: %v", err)
 	}
 }
@@ -181,7 +190,8 @@ func TestScaleAsksForGPUsFirst(t *testing.T) {
 	}
 	before := f.document(t, "mnist")
 	calls.calls = nil
-	if _, _, err := (reconcile.Reconciler{Engine: e, Controller: true}).Scale(within(t), scaling(1, 2)); !errors.Is(err, boom) {
+	if _, _, err := (reconcile.Reconciler{Engine: e, Controller: true}).Scale(within(t),
+		scaling(1, 2)); !errors.Is(err, boom) {
 		t.Errorf("the error is %v", err)
 	}
 	calls.expectUnchanged(t, f, before)

@@ -101,25 +101,53 @@ func TestScale(t *testing.T) {
 		short  []string
 		absent []int
 	}{
-		"out, and all learn of it":       {spec: group(1, 2), scale: []reconcile.Scaling{scaling(2, 4)}, want: "0 1 2 3", done: 4, restarted: "ps-0 worker-0 worker-1"},
-		"in, and all learn of it":        {spec: group(1, 3), scale: []reconcile.Scaling{scaling(3, 1)}, want: "0", done: 1, restarted: "ps-0 worker-0"},
-		"in by index, whoever is to go":  {spec: group(1, 3), scale: []reconcile.Scaling{scaling(3, 2, "mnist-worker-0")}, want: "0 1", done: 2, restarted: "ps-0 worker-0 worker-1"},
-		"out in peace":                   {spec: group(1, 2, inPeace), scale: []reconcile.Scaling{scaling(2, 4)}, want: "0 1 2 3", done: 4},
-		"in in peace":                    {spec: group(1, 3, inPeace), scale: []reconcile.Scaling{scaling(3, 2)}, want: "0 1", done: 2},
-		"to none":                        {spec: group(1, 2, framework("none"), inPeace), scale: []reconcile.Scaling{scaling(2, 0)}, want: "", done: 0},
-		"to the same":                    {spec: group(1, 2), scale: []reconcile.Scaling{scaling(2, 2)}, want: "0 1", done: 2},
-		"interchangeable members out":    {spec: farm(2), scale: []reconcile.Scaling{scaling(2, 5)}, want: "0 1 2 3 4", done: 5},
-		"interchangeable members in":     {spec: farm(4), scale: []reconcile.Scaling{scaling(4, 2)}, want: "0 1", done: 2},
-		"interchangeable members chosen": {spec: farm(4), scale: []reconcile.Scaling{scaling(4, 2, "mnist-worker-1", "mnist-master-0", "mnist-worker-0")}, want: "2 3", done: 2, absent: []int{0, 1}},
+		"out, and all learn of it": {
+			spec: group(1, 2), scale: []reconcile.Scaling{scaling(2, 4)}, want: "0 1 2 3", done: 4,
+			restarted: "ps-0 worker-0 worker-1",
+		},
+		"in, and all learn of it": {
+			spec: group(1, 3), scale: []reconcile.Scaling{scaling(3, 1)}, want: "0", done: 1,
+			restarted: "ps-0 worker-0",
+		},
+		"in by index, whoever is to go": {
+			spec: group(1, 3), scale: []reconcile.Scaling{scaling(3, 2, "mnist-worker-0")}, want: "0 1", done: 2,
+			restarted: "ps-0 worker-0 worker-1",
+		},
+		"out in peace": {
+			spec: group(1, 2, inPeace), scale: []reconcile.Scaling{scaling(2, 4)}, want: "0 1 2 3", done: 4,
+		},
+		"in in peace": {
+			spec: group(1, 3, inPeace), scale: []reconcile.Scaling{scaling(3, 2)}, want: "0 1", done: 2,
+		},
+		"to none": {
+			spec: group(1, 2, framework("none"), inPeace), scale: []reconcile.Scaling{scaling(2, 0)}, want: "", done: 0,
+		},
+		"to the same": {
+			spec: group(1, 2), scale: []reconcile.Scaling{scaling(2, 2)}, want: "0 1", done: 2,
+		},
+		"interchangeable members out": {
+			spec: farm(2), scale: []reconcile.Scaling{scaling(2, 5)}, want: "0 1 2 3 4", done: 5,
+		},
+		"interchangeable members in": {
+			spec: farm(4), scale: []reconcile.Scaling{scaling(4, 2)}, want: "0 1", done: 2,
+		},
+		"interchangeable members chosen": {
+			spec:  farm(4),
+			scale: []reconcile.Scaling{scaling(4, 2, "mnist-worker-1", "mnist-master-0", "mnist-worker-0")},
+			want:  "2 3", done: 2, absent: []int{0, 1},
+		},
 		"more than are chosen": {
 			spec: farm(4), scale: []reconcile.Scaling{scaling(4, 1, "mnist-worker-1")}, want: "0", done: 1,
 		},
 		"gaps are filled first": {
-			spec: farm(5), scale: []reconcile.Scaling{scaling(5, 3, "mnist-worker-1", "mnist-worker-3"), scaling(3, 4), scaling(4, 6)},
-			want: "0 1 2 3 4 5", done: 6,
+			spec:  farm(5),
+			scale: []reconcile.Scaling{scaling(5, 3, "mnist-worker-1", "mnist-worker-3"), scaling(3, 4), scaling(4, 6)},
+			want:  "0 1 2 3 4 5", done: 6,
 		},
 		"some gaps are filled": {
-			spec: farm(5), scale: []reconcile.Scaling{scaling(5, 2, "mnist-worker-1", "mnist-worker-3", "mnist-worker-0"), scaling(2, 3)},
+			spec: farm(5), scale: []reconcile.Scaling{
+				scaling(5, 2, "mnist-worker-1", "mnist-worker-3", "mnist-worker-0"), scaling(2, 3),
+			},
 			want: "0 2 4", done: 3, absent: []int{1, 3},
 		},
 		"the chief stays to the last": {
@@ -127,11 +155,13 @@ func TestScale(t *testing.T) {
 			scale: []reconcile.Scaling{scaling(3, 1, "mnist-worker-0", "mnist-worker-2")}, want: "0", done: 1,
 		},
 		"members that the engine distributes": {
-			spec: farm(2), prepare: schedules, scale: []reconcile.Scaling{scaling(2, 4), scaling(4, 3, "mnist-worker-0")}, want: "0 1 2", done: 3,
+			spec: farm(2), prepare: schedules,
+			scale: []reconcile.Scaling{scaling(2, 4), scaling(4, 3, "mnist-worker-0")}, want: "0 1 2", done: 3,
 		},
 		"with devices": {
 			spec: farm(2, onGPUs), prepare: withPool("GPU-a1", "GPU-a2", "GPU-a3"),
-			scale: []reconcile.Scaling{scaling(2, 3), scaling(3, 2, "mnist-worker-0")}, want: "1 2", done: 2, absent: []int{0},
+			scale: []reconcile.Scaling{scaling(2, 3), scaling(3, 2, "mnist-worker-0")}, want: "1 2", done: 2,
+			absent: []int{0},
 		},
 
 		"as far as there are processors": {
@@ -139,22 +169,28 @@ func TestScale(t *testing.T) {
 			short: []string{`role "worker" has 9 members of 20 CPUs each, and only 6 of them fit`, "host a: "},
 		},
 		"not even one more": {
-			spec: farm(6, large), scale: []reconcile.Scaling{scaling(6, 7)}, want: "0 1 2 3 4 5", done: 6, short: []string{"7 members of 20 CPUs each, and only 6"},
+			spec: farm(6, large), scale: []reconcile.Scaling{scaling(6, 7)}, want: "0 1 2 3 4 5", done: 6,
+			short: []string{"7 members of 20 CPUs each, and only 6"},
 		},
 		"as far as there are devices": {
-			spec: group(1, 1, onGPUs), prepare: withPool(two...), scale: []reconcile.Scaling{scaling(1, 4)}, want: "0 1", done: 2, restarted: "ps-0 worker-0",
+			spec: group(1, 1, onGPUs), prepare: withPool(two...), scale: []reconcile.Scaling{scaling(1, 4)},
+			want: "0 1", done: 2, restarted: "ps-0 worker-0",
 			short: []string{`role "worker" has 4 members of 1 GPU of pool "p" each, and only 2 of them fit`},
 		},
 		"as far as there are addresses": {
-			spec: farm(2), prepare: hundred, scale: []reconcile.Scaling{scaling(2, 150)}, want: strings.TrimSpace(numbers(99)), done: 99,
+			spec: farm(2), prepare: hundred, scale: []reconcile.Scaling{scaling(2, 150)},
+			want: strings.TrimSpace(numbers(99)), done: 99,
 			short: []string{"has addresses for 100 members"},
 		},
 		"as far as templates can be rendered": {
-			spec:  group(3, 1, inPeace, role("worker", func(r *domain.Role) { r.Args = []string{`{{ address "ps" .Index }}`} })),
-			scale: []reconcile.Scaling{scaling(1, 5)}, want: "0 1 2", done: 3, short: []string{`role "ps" has no member 3`},
+			spec: group(3, 1, inPeace,
+				role("worker", func(r *domain.Role) { r.Args = []string{`{{ address "ps" .Index }}`} })),
+			scale: []reconcile.Scaling{scaling(1, 5)}, want: "0 1 2", done: 3,
+			short: []string{`role "ps" has no member 3`},
 		},
 		"as far down as the framework lets it": {
-			spec: group(1, 3), scale: []reconcile.Scaling{scaling(3, 0)}, want: "0", done: 1, restarted: "ps-0 worker-0", short: []string{`framework "tensorflow" needs`},
+			spec: group(1, 3), scale: []reconcile.Scaling{scaling(3, 0)}, want: "0", done: 1,
+			restarted: "ps-0 worker-0", short: []string{`framework "tensorflow" needs`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +285,8 @@ func completes(role string) func(g *domain.Group) {
 func (f *fake) expectScaled(t *testing.T, before domain.GroupDocument, done domain.Scaled) {
 	t.Helper()
 	doc := f.document(t, "mnist")
-	if doc.Counts["worker"] != done.To || doc.Counts["worker"] != len(strings.Fields(f.workers())) || doc.Scaling || doc.Applying || !doc.Spec.Equal(before.Spec) {
+	if doc.Counts["worker"] != done.To || doc.Counts["worker"] != len(strings.Fields(f.workers())) || doc.Scaling ||
+		doc.Applying || !doc.Spec.Equal(before.Spec) {
 		t.Errorf("after %+v the document is %+v", done, doc)
 	}
 	if done.To != done.From && doc.Scaled["worker"] != done {
@@ -268,7 +305,8 @@ func (f *fake) expectScaled(t *testing.T, before domain.GroupDocument, done doma
 		}
 	}
 	if len(doc.Assignments) != len(f.cast()) {
-		t.Errorf("the document has places for %v, and there are %s", slices.Sorted(maps.Keys(doc.Assignments)), f.states())
+		t.Errorf("the document has places for %v, and there are %s", slices.Sorted(maps.Keys(doc.Assignments)),
+			f.states())
 	}
 	if len(f.locks) > 0 || len(f.staged) > 0 {
 		t.Errorf("left are the locks %v, and staged %v", f.locks, f.staged)
@@ -281,8 +319,10 @@ func TestScaleKeepsTheStart(t *testing.T) {
 		spec domain.Group
 		want *time.Time
 	}{
-		"members start again": {group(1, 2, func(g *domain.Group) { g.Completion.Deadline = duration(time.Hour) }), &epoch},
-		"members go on":       {farm(2), nil},
+		"members start again": {
+			group(1, 2, func(g *domain.Group) { g.Completion.Deadline = duration(time.Hour) }), &epoch,
+		},
+		"members go on": {farm(2), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := following(t, c.spec)
@@ -311,7 +351,9 @@ func TestScaleMendsNothing(t *testing.T) {
 // count once it declares none.
 func TestDeclaredReplicasTakeOver(t *testing.T) {
 	f := following(t, farm(4))
-	_, _, err := reconcile.Reconciler{Engine: f, Controller: true}.Scale(within(t), scaling(4, 2, "mnist-worker-0", "mnist-worker-2"))
+	_, _, err := reconcile.Reconciler{
+		Engine: f, Controller: true,
+	}.Scale(within(t), scaling(4, 2, "mnist-worker-0", "mnist-worker-2"))
 	must(t, err)
 	r := reconcile.Reconciler{Engine: f}
 	must(t, r.Update(within(t), farm(3)))
@@ -340,7 +382,8 @@ func TestPoolsHaveNoGaps(t *testing.T) {
 // TestGoingBackKeepsTheCount: a rollback leaves the count to the policy, even if the role was
 // scaled since the last apply.
 func TestGoingBackKeepsTheCount(t *testing.T) {
-	back := role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 1, OnFailure: domain.UpdateRollback} })
+	back := role("worker",
+		func(r *domain.Role) { r.Update = domain.Update{Parallelism: 1, OnFailure: domain.UpdateRollback} })
 	f := following(t, farm(4, back))
 	done, _, err := reconcile.Reconciler{Engine: f, Controller: true}.Scale(within(t), scaling(4, 3, "mnist-worker-1"))
 	must(t, err)
@@ -350,7 +393,8 @@ func TestGoingBackKeepsTheCount(t *testing.T) {
 		t.Fatalf("the apply ended with %v", err)
 	}
 	doc := f.document(t, "mnist")
-	if f.workers() != "0 2 3" || doc.Counts["worker"] != 3 || doc.Scaled["worker"] != done || !cmp.Equal(doc.Absent, map[string][]int{"worker": {1}}) {
+	if f.workers() != "0 2 3" || doc.Counts["worker"] != 3 || doc.Scaled["worker"] != done ||
+		!cmp.Equal(doc.Absent, map[string][]int{"worker": {1}}) {
 		t.Errorf("the workers are %s, and the document %+v", f.workers(), doc)
 	}
 }
@@ -365,7 +409,8 @@ func TestLeavingMembersKeepTheirDevices(t *testing.T) {
 	calls.before = func(call string) error {
 		if call == "Remove" {
 			asked = true
-			if err := (reconcile.Reconciler{Engine: f}).Update(within(t), other); err == nil || !strings.Contains(err.Error(), "0 of 2 GPUs free") {
+			if err := (reconcile.Reconciler{Engine: f}).Update(within(t), other); err == nil ||
+				!strings.Contains(err.Error(), "0 of 2 GPUs free") {
 				t.Errorf("while a member ends, another gets its device: %v", err)
 			}
 		}

@@ -107,7 +107,9 @@ type SweepPlan struct {
 
 // CheckSweep returns what an apply of a sweep would do, and what prevents it on the cluster as it
 // is, or is planned to be.
-func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep) (plan SweepPlan, problems domain.Problems, err error) {
+func (r Reconciler) CheckSweep(
+	ctx context.Context, view View, spec domain.Sweep,
+) (plan SweepPlan, problems domain.Problems, err error) {
 	if problems = sweep.Validate(spec); problems.Err() != nil {
 		return plan, problems, nil
 	}
@@ -133,7 +135,9 @@ func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep
 		plan.New = plan.Total
 	}
 	if _, taken := view.Groups[spec.Name]; taken {
-		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a group %q; choose another name: the runs of a sweep are members of a group of that name", spec.Cluster, spec.Name)
+		problems.Add(domain.Path{"name"}, "Name in use",
+			"cluster %q has a group %q; choose another name: the runs of a sweep are members of a group of that name",
+			spec.Cluster, spec.Name)
 	}
 	if spec.OnFinish != nil {
 		checkProgram(&problems, view.Traits, domain.Path{"on_finish", "command"}, spec.OnFinish.Command, "url")
@@ -161,7 +165,9 @@ func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Pro
 			whose = "a member of group " + group
 		}
 		if whose != "" {
-			problems.Add(domain.Path{"runs", domain.Key(key)}, "Member name in use", "the run would be named %q, which is the name of %s; choose another key, or another name for the sweep", name, whose)
+			problems.Add(domain.Path{"runs", domain.Key(key)}, "Member name in use",
+				"the run would be named %q, which is the name of %s; choose another key, or another name for the sweep",
+				name, whose)
 		}
 	}
 	return append(problems, sweep.Fits(spec, siteOf(view))...)
@@ -170,8 +176,10 @@ func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Pro
 // siteOf returns the cluster as the runs of a sweep see it.
 func siteOf(view View) sweep.Cluster {
 	return sweep.Cluster{
-		Hosts: view.Inventory.Hosts, SharedAddress: view.Traits.MemberAddress == nil, Images: view.Traits.Supports.Images, BusyPorts: view.Inventory.BusyPorts, Closed: view.Inventory.Closed,
-		Reserved: view.Inventory.Reserved, Room: view.Inventory.Addresses, Pools: view.Pools, Groups: sized(view.Groups),
+		Hosts: view.Inventory.Hosts, SharedAddress: view.Traits.MemberAddress == nil,
+		Images: view.Traits.Supports.Images, BusyPorts: view.Inventory.BusyPorts, Closed: view.Inventory.Closed,
+		Reserved: view.Inventory.Reserved, Room: view.Inventory.Addresses, Pools: view.Pools,
+		Groups: sized(view.Groups),
 	}
 }
 
@@ -187,7 +195,8 @@ func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.S
 		if spec.GPUs != nil {
 			assigned.GPUs = domain.DeviceSet(view.Pools[spec.GPUs.Pool].Devices[host][0].UUID)
 		}
-		rendered, err := sweep.Spec(spec, spec.Keys()[0], domain.Run{Assignment: &assigned}, siteFor(view.Traits, view.Inventory.Hosts))
+		rendered, err := sweep.Spec(spec, spec.Keys()[0], domain.Run{Assignment: &assigned},
+			siteFor(view.Traits, view.Inventory.Hosts))
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +236,8 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 		}
 		stored = Sweep{}
 	case created && (err != nil || !stored.Spec.Equal(spec)):
-		return false, fmt.Errorf("cluster %q already has a sweep %q with another specification; choose another name, or import it: terraform import <address> %s",
+		return false, fmt.Errorf("cluster %q already has a sweep %q with another specification; choose another name, "+
+			"or import it: terraform import <address> %s",
 			spec.Cluster, spec.Name, r.Engine.Traits().ImportFrom+domain.GroupID(spec.Cluster, spec.Name))
 	default:
 		adopted = created
@@ -241,7 +251,8 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 		return false, err
 	}
 	// Before the controller sees the sweep, as it has no registry credentials.
-	if err := engine.KeepRegistryLogins(ctx, r.Engine, spec.Name, sweep.GroupOf(spec, spec.Keys()[0]).PulledImages()); err != nil {
+	if err := engine.KeepRegistryLogins(ctx, r.Engine, spec.Name,
+		sweep.GroupOf(spec, spec.Keys()[0]).PulledImages()); err != nil {
 		return adopted, err
 	}
 	if err := r.storeSweep(ctx, stored.Document, spec, plan.Lost); err != nil {
@@ -253,14 +264,17 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 
 // storeSweep replaces a sweep, or the zero document for a new one. It stores the runs first, so that the document never
 // refers to missing ones. The runs in anew start again in any case.
-func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument, spec domain.Sweep, anew []string) error {
+func (r Reconciler) storeSweep(
+	ctx context.Context, stored domain.SweepDocument, spec domain.Sweep, anew []string,
+) error {
 	bare, chunks, err := sweep.Split(spec)
 	if err != nil {
 		return err
 	}
 	next := domain.SweepDocument{Spec: bare, Count: len(spec.Runs)}
 	for _, chunk := range chunks {
-		if _, err := engine.Put(ctx, r.Engine, chunk); err != nil && !errors.Is(err, engine.ErrConflict) { // exists already
+		// exists already
+		if _, err := engine.Put(ctx, r.Engine, chunk); err != nil && !errors.Is(err, engine.ErrConflict) {
 			return err
 		}
 		next.Chunks = append(next.Chunks, chunk.Name)
@@ -282,7 +296,8 @@ func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument,
 
 // pruneRuns removes chunks that a sweep no longer uses.
 func (r Reconciler) pruneRuns(ctx context.Context, doc domain.SweepDocument) error {
-	return r.deleteOf(ctx, domain.SweepRunsKind, doc.Spec.Name, func(chunk string) bool { return !slices.Contains(doc.Chunks, chunk) })
+	return r.deleteOf(ctx, domain.SweepRunsKind, doc.Spec.Name,
+		func(chunk string) bool { return !slices.Contains(doc.Chunks, chunk) })
 }
 
 // deleteOf deletes a sweep's items of a kind if the part of their name after the slash is among those.
@@ -400,7 +415,10 @@ func (r Reconciler) endSweep(
 			return err
 		}
 	}
-	for _, kind := range []domain.Kind{domain.SweepRequestKind, domain.SweepLogKind, domain.SweepRecordKind, domain.SweepParallelismKind, domain.SweepRunsKind} {
+	for _, kind := range []domain.Kind{
+		domain.SweepRequestKind, domain.SweepLogKind, domain.SweepRecordKind, domain.SweepParallelismKind,
+		domain.SweepRunsKind,
+	} {
 		if err := r.deleteOf(ctx, kind, name, func(string) bool { return true }); err != nil {
 			return err
 		}

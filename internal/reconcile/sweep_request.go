@@ -18,12 +18,15 @@ type OthersError struct{ Sweep, By, Who string }
 
 // Error names both.
 func (e *OthersError) Error() string {
-	return fmt.Sprintf("sweep %q was created by %s, and you are %s: repeat with --force if you mean it", e.Sweep, e.By, e.Who)
+	return fmt.Sprintf("sweep %q was created by %s, and you are %s: repeat with --force if you mean it", e.Sweep, e.By,
+		e.Who)
 }
 
 // RequestRuns asks the controller to do something with runs of a sweep, and returns once it has. A sweep of
 // somebody else needs force.
-func (r Reconciler) RequestRuns(ctx context.Context, name string, keys []string, wish domain.RunWish, force bool) error {
+func (r Reconciler) RequestRuns(
+	ctx context.Context, name string, keys []string, wish domain.RunWish, force bool,
+) error {
 	found, err := r.SweepRuns(ctx, name)
 	if err != nil {
 		return err
@@ -36,11 +39,16 @@ func (r Reconciler) RequestRuns(ctx context.Context, name string, keys []string,
 			return fmt.Errorf("sweep %q has no run %q", name, key)
 		}
 		if wish == domain.WishPause && !r.Engine.Traits().Supports.Pause && found.Runs[key].State == domain.RunRunning {
-			return fmt.Errorf("run %q of sweep %q is running, and engine %q can't halt members: pause waiting runs, or cancel this one", key, name, r.Engine.Traits().Name)
+			return fmt.Errorf(
+				"run %q of sweep %q is running, and engine %q can't halt members: pause waiting runs, or "+
+					"cancel this one",
+				key, name, r.Engine.Traits().Name,
+			)
 		}
 	}
 	for _, key := range keys {
-		if err := r.request(ctx, domain.SweepRequest{Sweep: name, Run: key, ID: found.Document.ID, Want: wish, By: who()}); err != nil {
+		if err := r.request(ctx,
+			domain.SweepRequest{Sweep: name, Run: key, ID: found.Document.ID, Want: wish, By: who()}); err != nil {
 			return err
 		}
 	}

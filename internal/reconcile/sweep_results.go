@@ -85,7 +85,8 @@ func (r Reconciler) resultsOf(ctx context.Context, doc domain.SweepDocument) (fo
 // none if they are removed.
 func (r Reconciler) KeptResults(ctx context.Context, name string) (places []string, err error) {
 	doc, err := engine.Get[domain.SweepDocument](ctx, r.Engine, name)
-	if errors.Is(err, engine.ErrNotFound) || err == nil && (doc.Spec.Results == nil || doc.Spec.Results.OnDestroy == domain.DeleteResults) {
+	if errors.Is(err, engine.ErrNotFound) ||
+		err == nil && (doc.Spec.Results == nil || doc.Spec.Results.OnDestroy == domain.DeleteResults) {
 		return nil, nil
 	}
 	if err != nil {
@@ -132,7 +133,9 @@ func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string,
 	if err != nil || configured {
 		return err
 	}
-	if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Join(key, name), Mode: 0o644, Size: int64(len(config))}); err != nil {
+	if err := to.WriteHeader(
+		&tar.Header{Typeflag: tar.TypeReg, Name: path.Join(key, name), Mode: 0o644, Size: int64(len(config))},
+	); err != nil {
 		return err
 	}
 	_, err = io.WriteString(to, config)

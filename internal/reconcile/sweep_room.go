@@ -90,7 +90,9 @@ func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
 	name := request.Spec.Name
 	members := make([]domain.Member, request.Runs())
 	for i := range members {
-		members[i] = domain.Member{Name: domain.MemberName(name, domain.WaitingRuns, i), Role: domain.WaitingRuns, Index: i}
+		members[i] = domain.Member{
+			Name: domain.MemberName(name, domain.WaitingRuns, i), Role: domain.WaitingRuns, Index: i,
+		}
 	}
 	in := v.input(request.Spec, members)
 	in.Most = request.Most
@@ -114,7 +116,9 @@ func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
 
 // requestRoom stores the requests of sweeps whose runs lack room, as long as there are policies that could yield or
 // take it, and deletes requests that are no longer wanted. News reports that a request is new or has changed.
-func (r Reconciler) requestRoom(ctx context.Context, queues []sweep.Queue, wanted map[string]domain.RoomRequest) (news bool, err error) {
+func (r Reconciler) requestRoom(
+	ctx context.Context, queues []sweep.Queue, wanted map[string]domain.RoomRequest,
+) (news bool, err error) {
 	if len(wanted) > 0 {
 		policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 		if err != nil {
@@ -192,7 +196,10 @@ func (r Reconciler) SweepOutlook(ctx context.Context) (map[string]string, error)
 	for name, doc := range docs {
 		spec, missing := sweep.Join(doc, chunks)
 		if len(missing) == 0 && !doc.Ending {
-			queues = append(queues, sweep.Queue{Document: doc, Spec: spec, Keys: spec.Keys(), Runs: sweep.Remembered(doc, records), Parallelism: parallelism[name]})
+			queues = append(queues, sweep.Queue{
+				Document: doc, Spec: spec, Keys: spec.Keys(), Runs: sweep.Remembered(doc, records),
+				Parallelism: parallelism[name],
+			})
 			specs = append(specs, spec)
 		}
 	}

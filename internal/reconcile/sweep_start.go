@@ -33,7 +33,9 @@ type SweepKeeper interface {
 
 // StartRuns starts as many waiting runs of sweeps as there is room for, and returns what was decided. If somebody else
 // holds the allocation lock, it returns false, and should be called again soon.
-func (r Reconciler) StartRuns(ctx context.Context, queues []sweep.Queue, keeper SweepKeeper) (admission sweep.Admission, free bool, err error) {
+func (r Reconciler) StartRuns(
+	ctx context.Context, queues []sweep.Queue, keeper SweepKeeper,
+) (admission sweep.Admission, free bool, err error) {
 	var specs []domain.Sweep
 	for _, q := range queues {
 		specs = append(specs, q.Spec)
@@ -126,12 +128,13 @@ func (r Reconciler) admitRuns(
 
 // siteFor returns how members of a cluster with these hosts are reached, and where they find and leave files.
 func siteFor(traits engine.Traits, hosts map[string]domain.Host) sweep.Site {
-	return sweep.Site{FilesDir: traits.FilesOf, WorkDir: traits.WorkDir, InContainer: traits.InContainer, Address: func(member, host string) string {
-		if traits.MemberAddress != nil {
-			return traits.MemberAddress(member)
-		}
-		return hosts[host].MemberAddress()
-	}}
+	return sweep.Site{FilesDir: traits.FilesOf, WorkDir: traits.WorkDir, InContainer: traits.InContainer,
+		Address: func(member, host string) string {
+			if traits.MemberAddress != nil {
+				return traits.MemberAddress(member)
+			}
+			return hosts[host].MemberAddress()
+		}}
 }
 
 // launch makes the engine start the runs, those of each sweep at once.

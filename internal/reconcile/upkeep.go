@@ -146,7 +146,8 @@ func (r Reconciler) Pending(ctx context.Context, now time.Time) ([]Due, error) {
 	observation, unread := r.Observation(ctx)
 	var pending []Due
 	for _, name := range slices.Sorted(maps.Keys(observation.Members)) {
-		keep := Keep(Current(observation.traits, observation.hosts, observation.Groups[name]), observation.Members[name], observation.lost, now)
+		keep := Keep(Current(observation.traits, observation.hosts, observation.Groups[name]),
+			observation.Members[name], observation.lost, now)
 		switch {
 		case keep.Restart || keep.Resume || len(keep.Stop) > 0 || len(keep.Move) > 0:
 			pending = append(pending, Due{name, now})
@@ -159,7 +160,9 @@ func (r Reconciler) Pending(ctx context.Context, now time.Time) ([]Due, error) {
 
 // observeAll observes the members of all groups, by group. If observing them at once fails, it observes them group by
 // group, and leaves out those that fail with an error.
-func (r Reconciler) observeAll(ctx context.Context, groups map[string]domain.GroupDocument) (map[string][]domain.Observed, error) {
+func (r Reconciler) observeAll(
+	ctx context.Context, groups map[string]domain.GroupDocument,
+) (map[string][]domain.Observed, error) {
 	members := make(map[string][]domain.Observed, len(groups))
 	all, err := r.Engine.Observe(ctx, "")
 	if err == nil {
@@ -221,7 +224,8 @@ func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string
 	case group.Document.Scaling:
 		return r.resumeScaling(ctx, group)
 	case len(keep.Stop) > 0:
-		r.say(ctx, group.Document.Spec.Name, "stopping members", slog.Any("members", keep.Stop), slog.String("reason", string(keep.Reason)))
+		r.say(ctx, group.Document.Spec.Name, "stopping members", slog.Any("members", keep.Stop),
+			slog.String("reason", string(keep.Reason)))
 		return keep.Next, r.Engine.Stop(ctx, runsOf(keep.Stop, group.Observed), keep.Reason)
 	case keep.Restart:
 		r.say(ctx, group.Document.Spec.Name, "restarting group")

@@ -32,7 +32,9 @@ func TestProgressOfAGroup(t *testing.T) {
 		change func(o []domain.Observed)
 		want   domain.Progress
 	}{
-		"as it should be": {domain.ScopeMember, func([]domain.Observed) {}, domain.Progress{Phase: domain.PhaseRunning}},
+		"as it should be": {
+			domain.ScopeMember, func([]domain.Observed) {}, domain.Progress{Phase: domain.PhaseRunning},
+		},
 		"an older specification": {domain.ScopeMember, func(o []domain.Observed) {
 			o[1].Hash = "older"
 		}, domain.Progress{Phase: domain.PhasePending}},
@@ -51,7 +53,9 @@ func TestProgressOfAGroup(t *testing.T) {
 		"the group gets another attempt": {domain.ScopeGroup, func(o []domain.Observed) {
 			fail(&o[1], 137, 0)
 		}, domain.Progress{Phase: domain.PhaseDegraded, Reason: "restarting: mnist-worker-0"}},
-		"the group gets none for a final exit code": {domain.ScopeGroup, func(o []domain.Observed) { fail(&o[1], 127, 0) }, failed},
+		"the group gets none for a final exit code": {
+			domain.ScopeGroup, func(o []domain.Observed) { fail(&o[1], 127, 0) }, failed,
+		},
 		"the group gets none without an exit code": {domain.ScopeGroup, func(o []domain.Observed) {
 			o[1].State, o[1].LastError = domain.StateFailed, "it broke"
 		}, failed},
@@ -125,13 +129,17 @@ func TestKeep(t *testing.T) {
 			want:   atDeadline,
 		},
 		"the start before restarts does": {
-			doc:  func(doc *domain.GroupDocument) { doc.GroupRestarts, doc.StartedAt = 1, new(epoch.Add(-time.Minute)) },
+			doc: func(doc *domain.GroupDocument) {
+				doc.GroupRestarts, doc.StartedAt = 1, new(epoch.Add(-time.Minute))
+			},
 			want: reconcile.Upkeep{Next: epoch.Add(59 * time.Minute)},
 		},
 
 		"completed": {
-			change: func(o []domain.Observed) { o[w0].State, o[w1].State = domain.StateCompleted, domain.StateRestarting },
-			want:   reconcile.Upkeep{Stop: []string{"mnist-ps-0", "mnist-worker-1"}, Reason: domain.StopCompleted},
+			change: func(o []domain.Observed) {
+				o[w0].State, o[w1].State = domain.StateCompleted, domain.StateRestarting
+			},
+			want: reconcile.Upkeep{Stop: []string{"mnist-ps-0", "mnist-worker-1"}, Reason: domain.StopCompleted},
 		},
 		"completed, and others have ended": {
 			change: func(o []domain.Observed) {

@@ -48,7 +48,9 @@ func (e *MemberError) Error() string {
 // await waits until the group runs or has completed, by phase, and returns the decision as stored by then. Completion
 // also satisfies a wait for running; a wait for completion includes that the rest is stopped. A member that failed for
 // good is a [*MemberError]. The observed members are passed through regarded first.
-func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, regarded func(Decision, []domain.Observed) []domain.Observed) (Decision, error) {
+func (r Reconciler) await(
+	ctx context.Context, d Decision, phase domain.Phase, regarded func(Decision, []domain.Observed) []domain.Observed,
+) (Decision, error) {
 	var last domain.Progress
 	var trouble string
 	err := r.watch(ctx, d.Document.Spec.Name, func(observed []domain.Observed) (_ bool, next time.Time, err error) {
@@ -96,7 +98,8 @@ func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, r
 		if trouble != "" {
 			state += " (" + trouble + ")"
 		}
-		err = fmt.Errorf("group %q is %s, not %s yet, and continues: %w", d.Document.Spec.Name, state, phase, context.Cause(ctx))
+		err = fmt.Errorf("group %q is %s, not %s yet, and continues: %w", d.Document.Spec.Name, state, phase,
+			context.Cause(ctx))
 	}
 	return d, err
 }
@@ -216,7 +219,9 @@ func (e *outageError) Unwrap() error { return e.ended }
 
 // Passes reports whether an error may pass soon, such as a manager restart or the election of a leader.
 func Passes(err error) bool {
-	for _, passing := range []error{engine.ErrUnreachable, engine.ErrUnwell, engine.ErrNotFormed, engine.ErrEventsLost} {
+	for _, passing := range []error{
+		engine.ErrUnreachable, engine.ErrUnwell, engine.ErrNotFormed, engine.ErrEventsLost,
+	} {
 		if errors.Is(err, passing) {
 			return !errors.Is(err, engine.ErrNotFound)
 		}

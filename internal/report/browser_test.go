@@ -26,7 +26,8 @@ func inBrowser(t *testing.T, page string, args ...string) string {
 		t.Fatal(err)
 	}
 	args = append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=" + filepath.Join(dir, "profile"), "--dump-dom",
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--user-data-dir=" + filepath.Join(dir, "profile"), "--dump-dom",
 	}, args...)
 	// Into a file, as processes of the browser may keep a pipe open after its end.
 	dump, err := os.Create(filepath.Join(dir, "document"))
@@ -52,11 +53,13 @@ func TestBrowser(t *testing.T) {
 		t.Skip("a browser takes some seconds")
 	}
 	page := written(t, lab(3))
-	if document := inBrowser(t, page); strings.Contains(document, `id="tools" hidden`) || !strings.Contains(document, `id="tools"`) {
+	if document := inBrowser(t, page); strings.Contains(document, `id="tools" hidden`) ||
+		!strings.Contains(document, `id="tools"`) {
 		t.Errorf("the page's script has not run:\n%.3000s", document)
 	}
 	const changes = `<script>document.title = "changed"</script>`
-	if document := inBrowser(t, strings.Replace(page, "</body>", changes+"</body>", 1)); strings.Contains(document, "<title>changed") {
+	if document := inBrowser(t,
+		strings.Replace(page, "</body>", changes+"</body>", 1)); strings.Contains(document, "<title>changed") {
 		t.Error("another script has run")
 	}
 
@@ -100,7 +103,10 @@ func TestPictures(t *testing.T) {
 		t.Skipf("%s names no folder for screenshots", pictures)
 	}
 	page := written(t, lab(3))
-	for name, flag := range map[string]string{"light": "--blink-settings=preferredColorScheme=1", "dark": "--blink-settings=preferredColorScheme=0"} {
-		inBrowser(t, page, flag, "--window-size=1280,1500", "--hide-scrollbars", fmt.Sprintf("--screenshot=%s", filepath.Join(folder, "report-"+name+".png")))
+	for name, flag := range map[string]string{
+		"light": "--blink-settings=preferredColorScheme=1", "dark": "--blink-settings=preferredColorScheme=0",
+	} {
+		inBrowser(t, page, flag, "--window-size=1280,1500", "--hide-scrollbars",
+			fmt.Sprintf("--screenshot=%s", filepath.Join(folder, "report-"+name+".png")))
 	}
 }

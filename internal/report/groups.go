@@ -38,11 +38,13 @@ type member struct {
 }
 
 var toneOfPhase = map[domain.Phase]tone{
-	domain.PhaseRunning: good, domain.PhasePending: warning, domain.PhaseDegraded: warning, domain.PhaseFailed: bad, domain.PhaseCompleted: faint,
+	domain.PhaseRunning: good, domain.PhasePending: warning, domain.PhaseDegraded: warning, domain.PhaseFailed: bad,
+	domain.PhaseCompleted: faint,
 }
 
 var toneOfState = map[domain.State]tone{
-	domain.StateRunning: good, domain.StatePending: warning, domain.StateRestarting: warning, domain.StateFailed: bad, overview.StateMissing: bad,
+	domain.StateRunning: good, domain.StatePending: warning, domain.StateRestarting: warning, domain.StateFailed: bad,
+	overview.StateMissing: bad,
 	domain.StateCompleted: faint, domain.StateStopped: faint,
 }
 
@@ -57,7 +59,8 @@ func (r reading) groupTables() []group {
 		}
 		progress := r.progress[name]
 		g := group{
-			Name: name, Framework: r.Groups[name].Spec.Framework, Phase: string(progress.Phase), Tone: toneOfPhase[progress.Phase], Reason: progress.Reason,
+			Name: name, Framework: r.Groups[name].Spec.Framework, Phase: string(progress.Phase),
+			Tone: toneOfPhase[progress.Phase], Reason: progress.Reason,
 			Tally: tally(members[name]), Usage: usageOf(members[name]),
 		}
 		for _, m := range slices.SortedFunc(maps.Keys(members[name]), overview.CompareMembers) {
@@ -71,8 +74,9 @@ func (r reading) groupTables() []group {
 func (r reading) member(m overview.Member, at domain.Assignment) member {
 	shown := member{
 		Name: m.Name, Host: cmp.Or(m.Host, at.Host), State: string(m.State), Tone: toneOfState[m.State],
-		CPUs: number("%.2f", m.Usage.CPUs.Last), Memory: memory(m.Usage.MemoryMiB.Last), GPUMemory: memory(m.Usage.GPUMemoryMiB.Last),
-		Error: m.LastError, Log: r.logs[m.Name], Since: unknown,
+		CPUs: number("%.2f", m.Usage.CPUs.Last), Memory: memory(m.Usage.MemoryMiB.Last),
+		GPUMemory: memory(m.Usage.GPUMemoryMiB.Last),
+		Error:     m.LastError, Log: r.logs[m.Name], Since: unknown,
 	}
 	var gpus []string
 	for _, uuid := range at.GPUs.UUIDs() {

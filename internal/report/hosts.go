@@ -39,7 +39,8 @@ func (r reading) host(name string, owners map[string][]string) host {
 	spec, u := r.Cluster.Hosts[name], r.Usage.Hosts[name]
 	h := host{
 		Name: name, Role: string(spec.Role), Labels: labels(spec.Labels), Reason: u.Reason,
-		CPUs:   meterOf(u.CPUs.Last, u.TotalCPUs, ofTotal, func(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }),
+		CPUs: meterOf(u.CPUs.Last, u.TotalCPUs, ofTotal,
+			func(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }),
 		Memory: memoryMeter(u.MemoryMiB.Last, u.TotalMemoryMiB),
 		Disk:   memoryMeter(u.DiskMiB.Last, u.TotalDiskMiB),
 		Load:   number("%.1f", u.Load.Last),
@@ -76,7 +77,10 @@ func (r reading) gpusOf(host string) []domain.GPU {
 
 func (r reading) gpu(device domain.GPU, owners []string) gpu {
 	u := r.Usage.GPUs[device.UUID]
-	g := gpu{Index: strconv.Itoa(device.Index), Model: device.Model, UUID: device.UUID, Owners: owners, Busy: number("%.0f %%", u.Utilisation.Last), Mean: number("%.0f %%", u.Utilisation.Mean)}
+	g := gpu{
+		Index: strconv.Itoa(device.Index), Model: device.Model, UUID: device.UUID, Owners: owners,
+		Busy: number("%.0f %%", u.Utilisation.Last), Mean: number("%.0f %%", u.Utilisation.Mean),
+	}
 	trouble := u.Reason
 	if device.Index < 0 {
 		g.Index, trouble = "?", "not found on its host"

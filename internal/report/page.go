@@ -54,7 +54,10 @@ const unknown = "–"
 
 // page converts the reading to the page.
 func (r reading) page() page {
-	p := page{Cluster: r.name, Engine: r.Cluster.Engine, At: r.At.Format("Monday, 2 January 2006, 15:04:05 MST"), Notes: r.Notes()}
+	p := page{
+		Cluster: r.name, Engine: r.Cluster.Engine, At: r.At.Format("Monday, 2 January 2006, 15:04:05 MST"),
+		Notes: r.Notes(),
+	}
 	owners := r.owners()
 	for _, name := range slices.Sorted(maps.Keys(r.Cluster.Hosts)) {
 		p.Hosts = append(p.Hosts, r.host(name, owners))
@@ -107,9 +110,12 @@ func (r reading) figures(p page) []figure {
 	for _, g := range r.progress {
 		phases[g.Phase]++
 	}
-	for _, phase := range []domain.Phase{domain.PhaseRunning, domain.PhasePending, domain.PhaseDegraded, domain.PhaseFailed, domain.PhaseCompleted} {
+	for _, phase := range []domain.Phase{
+		domain.PhaseRunning, domain.PhasePending, domain.PhaseDegraded, domain.PhaseFailed, domain.PhaseCompleted,
+	} {
 		if n := phases[phase]; n > 0 {
-			figures = append(figures, figure{fmt.Sprint(n), plural(n, "group") + " " + string(phase), toneOfPhase[phase]})
+			figures = append(figures,
+				figure{fmt.Sprint(n), plural(n, "group") + " " + string(phase), toneOfPhase[phase]})
 		}
 	}
 	if n := len(p.Sweeps); n > 0 {

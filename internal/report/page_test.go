@@ -25,15 +25,24 @@ func lab(workers int) reading {
 	r := reading{
 		name: "lab",
 		Reading: overview.Reading{
-			At:      noon,
-			Cluster: domain.Cluster{Name: "lab", Engine: "swarm", Hosts: map[string]domain.Host{"gpu1": {Role: domain.HostManager, Labels: map[string]string{"rack": "a"}}, "gpu2": {}}},
+			At: noon,
+			Cluster: domain.Cluster{Name: "lab", Engine: "swarm", Hosts: map[string]domain.Host{
+				"gpu1": {Role: domain.HostManager, Labels: map[string]string{"rack": "a"}}, "gpu2": {},
+			}},
 			Usage: engine.Usage{
 				Hosts: map[string]engine.HostUsage{
-					"gpu1": {CPUs: last(12), TotalCPUs: 16, MemoryMiB: last(61_440), TotalMemoryMiB: 65_536, DiskMiB: last(1 << 20), TotalDiskMiB: 2 << 20, Load: last(3.5)},
+					"gpu1": {
+						CPUs: last(12), TotalCPUs: 16, MemoryMiB: last(61_440), TotalMemoryMiB: 65_536,
+						DiskMiB: last(1 << 20), TotalDiskMiB: 2 << 20, Load: last(3.5),
+					},
 					"gpu2": {Reason: "the agent does not answer", GPUsReason: "the agent does not answer"},
 				},
 				GPUs: map[string]engine.GPUUsage{
-					"GPU-a": {Host: "gpu1", TotalMemoryMiB: 46_068, Utilisation: domain.Measure{Last: new(87.0), Mean: new(41.0)}, MemoryMiB: last(11_517), TemperatureC: last(63), PowerW: last(212.4)},
+					"GPU-a": {
+						Host: "gpu1", TotalMemoryMiB: 46_068,
+						Utilisation: domain.Measure{Last: new(87.0), Mean: new(41.0)}, MemoryMiB: last(11_517),
+						TemperatureC: last(63), PowerW: last(212.4),
+					},
 					"GPU-b": {Host: "gpu1", TotalMemoryMiB: 46_068, Reason: "fallen off the bus (XID 79)"},
 				},
 				Members: map[string]engine.MemberUsage{},
@@ -48,8 +57,11 @@ func lab(workers int) reading {
 			{Index: 1, Device: domain.Device{UUID: "GPU-b", Model: "NVIDIA A40", MemoryMiB: 46_068}},
 		}}},
 		pools: map[string]domain.GPUPoolDocument{"a40": {
-			Spec:    domain.GPUPool{Name: "a40"},
-			Devices: map[string][]domain.Device{"gpu1": {{UUID: "GPU-a"}, {UUID: "GPU-b"}}, "gpu2": {{UUID: "GPU-c", Model: "NVIDIA A40", MemoryMiB: 46_068}}},
+			Spec: domain.GPUPool{Name: "a40"},
+			Devices: map[string][]domain.Device{
+				"gpu1": {{UUID: "GPU-a"}, {UUID: "GPU-b"}},
+				"gpu2": {{UUID: "GPU-c", Model: "NVIDIA A40", MemoryMiB: 46_068}},
+			},
 		}},
 		progress: map[string]domain.Progress{"mnist": {Phase: domain.PhaseDegraded, Reason: "mnist-worker-1 failed"}},
 		policies: map[string]string{"mnist/worker": "3 → 4\n  cpu  93  asks for 4\n"},
@@ -57,23 +69,41 @@ func lab(workers int) reading {
 		sweeps: overview.Sweeps{
 			Waits: map[string]string{"lr": "no GPU of pool a40 is free"},
 			Found: map[string]reconcile.Sweep{"lr": {
-				Spec: domain.Sweep{Name: "lr", Objective: &domain.Objective{}, Runs: map[string]map[string]string{"a": {}, "b": {}, "c": {}}},
+				Spec: domain.Sweep{
+					Name: "lr", Objective: &domain.Objective{},
+					Runs: map[string]map[string]string{"a": {}, "b": {}, "c": {}},
+				},
 				Runs: map[string]domain.Run{
-					"a": {Seal: sweep.Seal(domain.RunSpec{Key: "a"}), State: domain.RunSucceeded, Value: new(0.97), StartedAt: &hour, FinishedAt: &noon, Attempts: 1, Assignment: &domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}},
-					"b": {Seal: sweep.Seal(domain.RunSpec{Key: "b"}), State: domain.RunFailed, Reason: "exit code 1", Attempts: 3},
+					"a": {
+						Seal: sweep.Seal(domain.RunSpec{Key: "a"}), State: domain.RunSucceeded, Value: new(0.97),
+						StartedAt: &hour, FinishedAt: &noon, Attempts: 1,
+						Assignment: &domain.Assignment{Host: "gpu1", GPUs: "GPU-a"},
+					},
+					"b": {
+						Seal: sweep.Seal(domain.RunSpec{Key: "b"}), State: domain.RunFailed, Reason: "exit code 1",
+						Attempts: 3,
+					},
 				},
 			}},
 		},
 	}
-	group := domain.GroupDocument{Spec: domain.Group{Name: "mnist", Framework: "tensorflow"}, Counts: map[string]int{"worker": workers}, Assignments: map[string]domain.Assignment{}}
+	group := domain.GroupDocument{
+		Spec: domain.Group{Name: "mnist", Framework: "tensorflow"}, Counts: map[string]int{"worker": workers},
+		Assignments: map[string]domain.Assignment{},
+	}
 	for i := range workers {
-		o := domain.Observed{Name: domain.MemberName("mnist", "worker", i), Group: "mnist", Role: "worker", Index: i, Host: "gpu1", State: domain.StateRunning, StartedAt: &hour}
+		o := domain.Observed{
+			Name: domain.MemberName("mnist", "worker", i), Group: "mnist", Role: "worker", Index: i, Host: "gpu1",
+			State: domain.StateRunning, StartedAt: &hour,
+		}
 		if i == 1 {
 			o.State, o.LastError, o.Restarts = domain.StateFailed, "exit code 1", 3
 		}
 		group.Assignments[o.Name] = domain.Assignment{Host: "gpu1"}
 		r.Observed = append(r.Observed, o)
-		r.Usage.Members[o.Name] = engine.MemberUsage{CPUs: last(1.5), MemoryMiB: last(2048), GPUMemoryMiB: last(0)}.Of(o)
+		r.Usage.Members[o.Name] = engine.MemberUsage{
+			CPUs: last(1.5), MemoryMiB: last(2048), GPUMemoryMiB: last(0),
+		}.Of(o)
 	}
 	if workers > 0 {
 		group.Assignments["mnist-worker-0"] = domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}
@@ -117,19 +147,24 @@ func texts(t *testing.T, page, id string) string {
 func TestPage(t *testing.T) {
 	page := written(t, lab(3))
 	for id, want := range map[string][]string{
-		"notes": {"gpu2: the agent does not answer", "GPU gpu1:1: fallen off the bus (XID 79)", "mnist-worker-1: exit code 1"},
+		"notes": {
+			"gpu2: the agent does not answer", "GPU gpu1:1: fallen off the bus (XID 79)", "mnist-worker-1: exit code 1",
+		},
 		"hosts": {
 			"gpu1 manager rack=a CPUs 12 of 16", "Memory 60.0 GiB of 64.0 GiB", "Disk 1.0 TiB of 2.0 TiB", "Load 3.5",
 			"GPU 0 NVIDIA A40 87 % busy, mean 41 %; 63 °C, 212 W 11.2 GiB of 45.0 GiB mnist-worker-0",
-			"GPU 1 NVIDIA A40 fallen off the bus (XID 79)", "gpu2 the agent does not answer", "GPU ? NVIDIA A40 not found on its host",
+			"GPU 1 NVIDIA A40 fallen off the bus (XID 79)", "gpu2 the agent does not answer",
+			"GPU ? NVIDIA A40 not found on its host",
 		},
 		"groups": {
 			"mnist degraded tensorflow 2 running, 1 failed; 3.00 CPUs, 4.0 GiB memory", "mnist-worker-1 failed",
-			"mnist-worker-0 running 1.0 h gpu1 0 1.50 2.0 GiB 0 MiB", "exit code 1 last 2 lines step 70 CUDA error: <device lost> & more",
+			"mnist-worker-0 running 1.0 h gpu1 0 1.50 2.0 GiB 0 MiB",
+			"exit code 1 last 2 lines step 70 CUDA error: <device lost> & more",
 		},
 		"policies": {"mnist/worker 3 of 2–8 3 → 4 cpu 93 asks for 4"},
 		"sweeps": {
-			"1 queued, 1 succeeded, 1 failed", "no GPU of pool a40 is free", "a succeeded 0.97 1 gpu1:0 1h0m0s", "b failed – 3 – – exit code 1",
+			"1 queued, 1 succeeded, 1 failed", "no GPU of pool a40 is free", "a succeeded 0.97 1 gpu1:0 1h0m0s",
+			"b failed – 3 – – exit code 1",
 			"c queued – 0 – – no GPU of pool a40 is free",
 		},
 	} {
@@ -140,7 +175,10 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"<b>1 of 2</b> hosts answer", "<b>1 of 3</b> GPUs allocated", "<b>2</b> GPUs in trouble", "<b>1</b> group degraded", "<b>1</b> sweep", `width="94%"`, `width="33.33%"`} {
+	for _, want := range []string{
+		"<b>1 of 2</b> hosts answer", "<b>1 of 3</b> GPUs allocated", "<b>2</b> GPUs in trouble",
+		"<b>1</b> group degraded", "<b>1</b> sweep", `width="94%"`, `width="33.33%"`,
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in the page", want)
 		}
@@ -182,7 +220,10 @@ func TestPageEscapes(t *testing.T) {
 
 // A cluster about which nothing is known yet has a page as well.
 func TestPageOfNothing(t *testing.T) {
-	page := written(t, reading{name: "lab", Reading: overview.Reading{At: noon, Cluster: domain.Cluster{Hosts: map[string]domain.Host{"a": {}}}}})
+	page := written(t, reading{
+		name:    "lab",
+		Reading: overview.Reading{At: noon, Cluster: domain.Cluster{Hosts: map[string]domain.Host{"a": {}}}},
+	})
 	if got := texts(t, page, "hosts"); !strings.Contains(got, "a CPUs – Memory – Disk – Load –") {
 		t.Errorf("it shows %q", got)
 	}

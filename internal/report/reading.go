@@ -15,7 +15,8 @@ import (
 const (
 	// window is the time over which means and peaks of usage are computed.
 	window = 10 * time.Minute
-	// logLines is the number of log lines shown for each failed member, and mostLogs the maximum number of such members.
+	// logLines is the number of log lines shown for each failed member, and mostLogs the maximum number of such
+	// members.
 	logLines, mostLogs = 20, 50
 	// mostLog limits the log lines of one member, in bytes.
 	mostLog = 16 << 10

@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-const usage = `Writes the current state of a cluster to an HTML file: hosts and GPUs, groups, autoscaling policies, sweeps, and what
-needs attention.
+const usage = `Writes the current state of a cluster to an HTML file: hosts and GPUs, groups, autoscaling policies,
+sweeps, and what needs attention.
 
   terraform-provider-trainyard report [--engine ENGINE] [--endpoint ENDPOINT] [--cluster NAME] [-o FILE]
 

@@ -54,7 +54,8 @@ func (r reading) sweepTable(name string) sweepTable {
 	for _, found := range all[:len(all)-t.Hidden] {
 		t.Runs = append(t.Runs, run{
 			Key: found.Key, State: strings.ReplaceAll(string(found.State), "_", " "), Tone: toneOfRun[found.State],
-			Value: cmp.Or(found.Value, unknown), Attempt: strconv.Itoa(found.Attempts), Host: cmp.Or(found.Place, unknown),
+			Value: cmp.Or(found.Value, unknown), Attempt: strconv.Itoa(found.Attempts),
+			Host: cmp.Or(found.Place, unknown),
 			Took: cmp.Or(found.Took, unknown), Reason: found.Reason,
 		})
 	}

@@ -61,7 +61,8 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 		return w.Close()
 	})
 	if err == nil && file != "-" {
-		_, err = io.WriteString(out, printable.Text(fmt.Sprintf("%s: %s of host %s\n", file, e.Traits().FolderPlace(folder), folder.Host)))
+		_, err = io.WriteString(out,
+			printable.Text(fmt.Sprintf("%s: %s of host %s\n", file, e.Traits().FolderPlace(folder), folder.Host)))
 	}
 	return err
 }
@@ -70,8 +71,10 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("results", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.StringVar(&o.path, "path", "", "`folder` to download, as the member sees it: absolute, or relative to its own folder")
-	flags.StringVar(&o.output, "output", "", "`file` to write the archive to, or - for standard output; defaults to MEMBER.tar")
+	flags.StringVar(&o.path, "path", "",
+		"`folder` to download, as the member sees it: absolute, or relative to its own folder")
+	flags.StringVar(&o.output, "output", "",
+		"`file` to write the archive to, or - for standard output; defaults to MEMBER.tar")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -81,11 +84,16 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		return o, err
 	}
 	if len(words) != 1 {
-		return o, errors.New("results needs one member, such as job-worker-0: see terraform-provider-trainyard results --help")
+		return o,
+			errors.New(
+				"results needs one member, such as job-worker-0: see terraform-provider-trainyard results --help",
+			)
 	}
 	o.member = words[0]
 	if o.path != "" && !path.IsAbs(o.path) && !domain.IsLocal(o.path) {
-		return o, fmt.Errorf("--path %q points outside the member's own folder; use an absolute path, or one below that folder", o.path)
+		return o, fmt.Errorf(
+			"--path %q points outside the member's own folder; use an absolute path, or one below that folder", o.path,
+		)
 	}
 	if slices.Contains(strings.Split(o.path, "/"), "..") {
 		return o, fmt.Errorf("--path %q must not contain \"..\"", o.path)

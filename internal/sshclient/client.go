@@ -29,9 +29,10 @@ func New(host Host, credentials Credentials, stepTimeout time.Duration) (*Client
 	if err != nil {
 		return nil, At(host.String(), err)
 	}
-	return &Client{host: host, limit: stepTimeout, connect: func(ctx context.Context, steps *steps) (*ssh.Client, error) {
-		return connect(ctx, steps, hops, credentials)
-	}}, nil
+	return &Client{host: host, limit: stepTimeout,
+		connect: func(ctx context.Context, steps *steps) (*ssh.Client, error) {
+			return connect(ctx, steps, hops, credentials)
+		}}, nil
 }
 
 // Host returns the host that the client reaches.
@@ -69,9 +70,13 @@ func refusal(server, network, address string, err *ssh.OpenChannelError) *Failur
 		option = "AllowStreamLocalForwarding"
 	}
 	if err.Reason == ssh.Prohibited {
-		return Failed(ErrPermissionDenied, "%s forbids forwarding to %s; allow it (%s in sshd_config, no restrict on the key): %s", server, address, option, err.Message)
+		return Failed(ErrPermissionDenied,
+			"%s forbids forwarding to %s; allow it (%s in sshd_config, no restrict on the key): %s", server, address,
+			option, err.Message)
 	}
-	return Failed(nil, "%s can't reach %s; check the address as seen from there, and that sshd_config doesn't forbid %s: %s", server, address, option, err.Message)
+	return Failed(nil,
+		"%s can't reach %s; check the address as seen from there, and that sshd_config doesn't forbid %s: %s", server,
+		address, option, err.Message)
 }
 
 // use opens something over the connection, and keeps that until it is released. An error is the server's

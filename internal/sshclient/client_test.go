@@ -117,16 +117,44 @@ func TestFailures(t *testing.T) {
 		kind                   error
 		parts                  []string
 	}{
-		"no socket":          {address: "/absent/docker.sock", refused: true, parts: []string{"the SSH server can't reach /absent/docker.sock", "AllowStreamLocalForwarding"}},
-		"no port":            {network: "tcp", address: free.Addr().String(), refused: true, parts: []string{"the SSH server can't reach " + free.Addr().String(), "AllowTcpForwarding"}},
-		"no forwarding":      {addr: prohibiting.Addr, refused: true, kind: ErrPermissionDenied, parts: []string{"AllowStreamLocalForwarding"}, change: func(c *Credentials) { c.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) }},
-		"no forwarding, TCP": {addr: prohibiting.Addr, network: "tcp", address: "127.0.0.1:1", refused: true, kind: ErrPermissionDenied, parts: []string{"AllowTcpForwarding"}, change: func(c *Credentials) { c.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) }},
-		"refused":            {addr: free.Addr().String(), kind: syscall.ECONNREFUSED, parts: []string{"refuses connections"}},
-		"no SSH server":      {addr: closing.Addr().String(), parts: []string{"closed the connection"}},
-		"no answer":          {addr: silent.Addr().String(), kind: ErrTimeout, parts: []string{"no answer within 50ms"}, limit: 50 * time.Millisecond},
-		"no key":             {parts: []string{"the given private key is not a valid SSH private key"}, change: func(c *Credentials) { c.PrivateKey = "nonsense" }},
-		"no known_hosts":     {parts: []string{"~/absent", "no such file"}, change: func(c *Credentials) { c.KnownHosts = []string{"~/absent"} }},
-		"bad known_hosts":    {parts: []string{"the given known_hosts text:2", "fix or remove"}, change: func(c *Credentials) { c.KnownHostsText = "# a comment\ngpu1 nonsense\n" }},
+		"no socket": {
+			address: "/absent/docker.sock", refused: true,
+			parts: []string{"the SSH server can't reach /absent/docker.sock", "AllowStreamLocalForwarding"},
+		},
+		"no port": {
+			network: "tcp", address: free.Addr().String(), refused: true,
+			parts: []string{"the SSH server can't reach " + free.Addr().String(), "AllowTcpForwarding"},
+		},
+		"no forwarding": {
+			addr: prohibiting.Addr, refused: true, kind: ErrPermissionDenied,
+			parts:  []string{"AllowStreamLocalForwarding"},
+			change: func(c *Credentials) { c.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) },
+		},
+		"no forwarding, TCP": {
+			addr: prohibiting.Addr, network: "tcp", address: "127.0.0.1:1", refused: true, kind: ErrPermissionDenied,
+			parts:  []string{"AllowTcpForwarding"},
+			change: func(c *Credentials) { c.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) },
+		},
+		"refused": {
+			addr: free.Addr().String(), kind: syscall.ECONNREFUSED, parts: []string{"refuses connections"},
+		},
+		"no SSH server": {addr: closing.Addr().String(), parts: []string{"closed the connection"}},
+		"no answer": {
+			addr: silent.Addr().String(), kind: ErrTimeout, parts: []string{"no answer within 50ms"},
+			limit: 50 * time.Millisecond,
+		},
+		"no key": {
+			parts:  []string{"the given private key is not a valid SSH private key"},
+			change: func(c *Credentials) { c.PrivateKey = "nonsense" },
+		},
+		"no known_hosts": {
+			parts:  []string{"~/absent", "no such file"},
+			change: func(c *Credentials) { c.KnownHosts = []string{"~/absent"} },
+		},
+		"bad known_hosts": {
+			parts:  []string{"the given known_hosts text:2", "fix or remove"},
+			change: func(c *Credentials) { c.KnownHostsText = "# a comment\ngpu1 nonsense\n" },
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,9 @@ func (c inner) Close() error { return c.outer.Close() }
 
 // login verifies a server and logs in to it over a connection, which it closes on failure. The host key and the login
 // are separate steps, to tell a slow server from an unreachable one.
-func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring, steps *steps) (*ssh.Client, error) {
+func login(
+	ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring, steps *steps,
+) (*ssh.Client, error) {
 	var verified bool
 	var untrusted error
 	config := &ssh.ClientConfig{
@@ -170,7 +172,9 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 	case errors.As(err, &disagreed) && disagreed.What == "host key":
 		return nil, verifier.otherType(disagreed.RequestedAlgorithms)
 	case errors.Is(err, io.EOF) || errors.As(err, &broken):
-		return nil, Failed(errTurnedAway, "%s closed the connection during the SSH handshake; check that it is an SSH server, and its log: %s", h.name(), err)
+		return nil, Failed(errTurnedAway,
+			"%s closed the connection during the SSH handshake; check that it is an SSH server, and its log: %s",
+			h.name(), err)
 	case !verified:
 		return nil, Failed(nil, "the SSH handshake with %s failed: %s", h.name(), err)
 	}

@@ -40,7 +40,8 @@ func TestJumpHost(t *testing.T) {
 	must(t, err)
 	must(t, echo(t, client, "unix", socket))
 	if len(jump.Users()) != 2 || len(server.Users()) != 2 {
-		t.Errorf("%d logins at the jump host and %d at the server after a break, want 2 each", len(jump.Users()), len(server.Users()))
+		t.Errorf("%d logins at the jump host and %d at the server after a break, want 2 each", len(jump.Users()),
+			len(server.Users()))
 	}
 
 	release()
@@ -62,11 +63,26 @@ func TestJumpHostFailures(t *testing.T) {
 		kind              error
 		parts             []string
 	}{
-		"jump host unknown": {jump: jump.Addr, addr: server.Addr, known: server.Known(t, sshd.Ed25519()), kind: ErrHostKeyUnknown, parts: []string{"host key of " + jump.Addr}},
-		"jump host changed": {jump: jump.Addr, addr: server.Addr, known: jump.Known(t, sshd.NewEd25519()), kind: ErrHostKeyChanged, parts: []string{"host key of " + jump.Addr}},
-		"server unknown":    {jump: "guard@" + jump.Addr, addr: server.Addr, known: jump.Known(t, sshd.Ed25519()), kind: ErrHostKeyUnknown, parts: []string{"host key of " + server.Addr, "guard@127.0.0.1 ssh-keyscan -p "}},
-		"server refuses":    {jump: jump.Addr, addr: free.Addr().String(), known: both, parts: []string{"jump host ops@" + jump.Addr + " can't reach " + free.Addr().String()}},
-		"jump host refuses": {jump: prohibiting.Addr, addr: server.Addr, known: prohibiting.Known(t, sshd.Ed25519()), kind: ErrPermissionDenied, parts: []string{"jump host", "AllowTcpForwarding"}},
+		"jump host unknown": {
+			jump: jump.Addr, addr: server.Addr, known: server.Known(t, sshd.Ed25519()), kind: ErrHostKeyUnknown,
+			parts: []string{"host key of " + jump.Addr},
+		},
+		"jump host changed": {
+			jump: jump.Addr, addr: server.Addr, known: jump.Known(t, sshd.NewEd25519()), kind: ErrHostKeyChanged,
+			parts: []string{"host key of " + jump.Addr},
+		},
+		"server unknown": {
+			jump: "guard@" + jump.Addr, addr: server.Addr, known: jump.Known(t, sshd.Ed25519()),
+			kind: ErrHostKeyUnknown, parts: []string{"host key of " + server.Addr, "guard@127.0.0.1 ssh-keyscan -p "},
+		},
+		"server refuses": {
+			jump: jump.Addr, addr: free.Addr().String(), known: both,
+			parts: []string{"jump host ops@" + jump.Addr + " can't reach " + free.Addr().String()},
+		},
+		"jump host refuses": {
+			jump: prohibiting.Addr, addr: server.Addr, known: prohibiting.Known(t, sshd.Ed25519()),
+			kind: ErrPermissionDenied, parts: []string{"jump host", "AllowTcpForwarding"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

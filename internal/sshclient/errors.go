@@ -107,7 +107,9 @@ func connectFailure(address string, err error) *Failure {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &Failure{
-			Text:  fmt.Sprintf("%s refuses connections: nothing listens there; check the address, and that the service runs", address),
+			Text: fmt.Sprintf("%s refuses connections: nothing listens there; check the address, and that the "+
+				"service runs",
+				address),
 			Cause: syscall.ECONNREFUSED,
 		}
 	case errors.As(err, &unresolved):

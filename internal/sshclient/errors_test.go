@@ -14,13 +14,19 @@ func TestConnectFailure(t *testing.T) {
 		err, kind error
 		part      string
 	}{
-		"no such name":  {err: &net.DNSError{Err: "no such host", Name: "gpu1"}, part: `"gpu1" can't be resolved`},
-		"refused":       {err: system(syscall.ECONNREFUSED), kind: syscall.ECONNREFUSED, part: "gpu1:22 refuses connections"},
-		"unreachable":   {err: system(syscall.EHOSTUNREACH), kind: syscall.EHOSTUNREACH, part: "gpu1:22 can't be reached: no route to host"},
+		"no such name": {err: &net.DNSError{Err: "no such host", Name: "gpu1"}, part: `"gpu1" can't be resolved`},
+		"refused": {
+			err: system(syscall.ECONNREFUSED), kind: syscall.ECONNREFUSED, part: "gpu1:22 refuses connections",
+		},
+		"unreachable": {
+			err: system(syscall.EHOSTUNREACH), kind: syscall.EHOSTUNREACH,
+			part: "gpu1:22 can't be reached: no route to host",
+		},
 		"anything else": {err: errors.New("no luck"), part: "gpu1:22 can't be reached: no luck"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, connectFailure("gpu1:22", &net.OpError{Op: "dial", Net: "tcp", Err: test.err}), test.kind, test.part)
+			expect(t, connectFailure("gpu1:22", &net.OpError{Op: "dial", Net: "tcp", Err: test.err}), test.kind,
+				test.part)
 		})
 	}
 }

@@ -102,11 +102,16 @@ func TestExecEnds(t *testing.T) {
 		parts             []string
 		lacks             string
 	}{
-		"well":               {output: "ready\n", complaint: "a warning\n"},
-		"at once":            {},
-		"with a status":      {output: "ready\n", status: 3, parts: []string{"the command exited with status 3"}},
-		"with a complaint":   {complaint: strings.Repeat("first\n", 1000) + "sudo: a password is required\n", status: 1, parts: []string{"exited with status 1: sudo: a password is required"}, lacks: "first"},
-		"without connection": {output: "ready\n", drop: true, parts: []string{"the SSH connection broke while the command ran"}},
+		"well":          {output: "ready\n", complaint: "a warning\n"},
+		"at once":       {},
+		"with a status": {output: "ready\n", status: 3, parts: []string{"the command exited with status 3"}},
+		"with a complaint": {
+			complaint: strings.Repeat("first\n", 1000) + "sudo: a password is required\n", status: 1,
+			parts: []string{"exited with status 1: sudo: a password is required"}, lacks: "first",
+		},
+		"without connection": {
+			output: "ready\n", drop: true, parts: []string{"the SSH connection broke while the command ran"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var server *sshd.Server
@@ -138,7 +143,8 @@ func TestExecEnds(t *testing.T) {
 				if test.lacks != "" && strings.Contains(err.Error(), test.lacks) {
 					t.Errorf("error has %q: %v", test.lacks, err)
 				}
-				if ended, ok := errors.AsType[*ssh.ExitError](err); ok != (test.status > 0) || ok && ended.ExitStatus() != test.status {
+				if ended, ok := errors.AsType[*ssh.ExitError](err); ok != (test.status > 0) ||
+					ok && ended.ExitStatus() != test.status {
 					t.Errorf("not the status %d: %v", test.status, err)
 				}
 			}

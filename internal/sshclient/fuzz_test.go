@@ -14,7 +14,9 @@ import (
 
 // FuzzParseHost shows that an accepted host round-trips, and contains nothing that is special to a shell or ssh.
 func FuzzParseHost(f *testing.F) {
-	for _, address := range []string{"gpu1", "ops@gpu1:2222", "[fd00::1]:22", "[fe80::1%25eth0]", "ops:secret@gpu1", "ann%40corp@gpu1/%2f", "gpu1/"} {
+	for _, address := range []string{
+		"gpu1", "ops@gpu1:2222", "[fd00::1]:22", "[fe80::1%25eth0]", "ops:secret@gpu1", "ann%40corp@gpu1/%2f", "gpu1/",
+	} {
 		f.Add(address)
 	}
 	f.Fuzz(func(t *testing.T, address string) {
@@ -25,7 +27,8 @@ func FuzzParseHost(f *testing.F) {
 		if again, err := ParseHost(h.String()); err != nil || again != h {
 			t.Errorf("%q is %+v, which prints as %q, which is %+v, %v", address, h, h, again, err)
 		}
-		if strings.HasPrefix(h.Name, "-") || strings.HasPrefix(h.User, "-") || strings.ContainsAny(h.Name+h.User, " '\"`$(;|&<>\n") {
+		if strings.HasPrefix(h.Name, "-") || strings.HasPrefix(h.User, "-") ||
+			strings.ContainsAny(h.Name+h.User, " '\"`$(;|&<>\n") {
 			t.Errorf("%q has more than names in %+v", address, h)
 		}
 		if h.Name == "" || h.Port == 0 {
@@ -41,8 +44,10 @@ func FuzzKnownHosts(f *testing.F) {
 	known, stranger := key(sshd.Ed25519()), key(sshd.NewEd25519())
 	line := string(ssh.MarshalAuthorizedKey(key(sshd.ECDSA())))
 	for _, text := range []string{
-		"", "# nothing\n", "gpu1", "gpu1 ssh-ed25519", "gpu1 ssh-ed25519 AAAA", "\x00", "|1|x|y " + line, "|1|", "* " + line, "!gpu1,* " + line,
-		"[gpu1]:22 " + line, "[gpu1 " + line, "@cert-authority * " + line, "@revoked gpu1 " + line, "@cert-authority", "@x gpu1 " + line, "\xef\xbb\xbfgpu1 " + line,
+		"", "# nothing\n", "gpu1", "gpu1 ssh-ed25519", "gpu1 ssh-ed25519 AAAA", "\x00", "|1|x|y " + line, "|1|",
+		"* " + line, "!gpu1,* " + line,
+		"[gpu1]:22 " + line, "[gpu1 " + line, "@cert-authority * " + line, "@revoked gpu1 " + line, "@cert-authority",
+		"@x gpu1 " + line, "\xef\xbb\xbfgpu1 " + line,
 		"gpu1 " + line + strings.Repeat("a", 1<<17),
 	} {
 		f.Add(text, "gpu1", uint16(22))

@@ -57,7 +57,9 @@ func ParseAddress[A any](what, address, allowed string, parse func(string) (A, e
 }
 
 // errPassword is the error for an address with a password.
-var errPassword = errors.New("a password can't be part of an address; keys and certificates belong in the provider's configuration")
+var errPassword = errors.New(
+	"a password can't be part of an address; keys and certificates belong in the provider's configuration",
+)
 
 // These exclude nothing in use, and allow nothing that a shell or ssh would interpret.
 var (

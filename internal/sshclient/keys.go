@@ -39,7 +39,8 @@ func loadKeys(ctx context.Context, credentials Credentials) (*keyring, error) {
 	ring := &keyring{}
 	given := credentials.PrivateKey != "" || len(credentials.IdentityFiles) > 0
 	if credentials.PrivateKey != "" {
-		if err := ring.add("the given private key", []byte(credentials.PrivateKey), credentials.Passphrase); err != nil {
+		if err := ring.add("the given private key", []byte(credentials.PrivateKey),
+			credentials.Passphrase); err != nil {
 			return nil, Failed(nil, "%s", err)
 		}
 	}
@@ -160,7 +161,8 @@ func (r *keyring) offered() string {
 	parts := make([]string, 0, len(r.keys)+len(r.notes))
 	for _, k := range r.keys {
 		public := k.PublicKey()
-		parts = append(parts, fmt.Sprintf("offered %s %s from %s", public.Type(), ssh.FingerprintSHA256(public), k.origin))
+		parts = append(parts,
+			fmt.Sprintf("offered %s %s from %s", public.Type(), ssh.FingerprintSHA256(public), k.origin))
 	}
 	return strings.Join(append(parts, r.notes...), "; ")
 }

@@ -53,34 +53,103 @@ func TestKeys(t *testing.T) {
 		"text":                      {ssh: Credentials{PrivateKey: own}},
 		"text, encrypted":           {ssh: Credentials{PrivateKey: encrypted, Passphrase: "hunter2"}},
 		"text, passphrase unneeded": {ssh: Credentials{PrivateKey: own, Passphrase: "hunter2"}},
-		"path":                      {ssh: Credentials{IdentityFiles: []string{"~/.ssh/own"}}, files: map[string]engine.Secret{"own": own}},
-		"path, encrypted":           {ssh: Credentials{IdentityFiles: []string{"~/.ssh/own"}, Passphrase: "hunter2"}, files: map[string]engine.Secret{"own": encrypted}},
-		"agent":                     {ssh: Credentials{Agent: true}, agent: []any{other, sshd.User()}, offered: []string{wrong, right}},
-		"agent by default":          {agent: []any{sshd.User()}},
-		"default file":              {files: map[string]engine.Secret{"id_ed25519": own}},
-		"any default file":          {files: map[string]engine.Secret{"id_ed25519": foreign, "id_rsa": own}, offered: []string{wrong, right}},
-		"default after the agent":   {agent: []any{other}, files: map[string]engine.Secret{"id_ecdsa": own}, offered: []string{wrong, right}},
-		"default, encrypted":        {ssh: Credentials{Passphrase: "hunter2"}, files: map[string]engine.Secret{"id_ed25519": encrypted}},
-		"given before the agent's":  {ssh: Credentials{PrivateKey: foreign, Agent: true}, agent: []any{sshd.User()}, offered: []string{wrong, right}},
+		"path": {
+			ssh: Credentials{IdentityFiles: []string{"~/.ssh/own"}}, files: map[string]engine.Secret{"own": own},
+		},
+		"path, encrypted": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/own"}, Passphrase: "hunter2"},
+			files: map[string]engine.Secret{"own": encrypted},
+		},
+		"agent": {
+			ssh: Credentials{Agent: true}, agent: []any{other, sshd.User()}, offered: []string{wrong, right},
+		},
+		"agent by default": {agent: []any{sshd.User()}},
+		"default file":     {files: map[string]engine.Secret{"id_ed25519": own}},
+		"any default file": {
+			files: map[string]engine.Secret{"id_ed25519": foreign, "id_rsa": own}, offered: []string{wrong, right},
+		},
+		"default after the agent": {
+			agent: []any{other}, files: map[string]engine.Secret{"id_ecdsa": own}, offered: []string{wrong, right},
+		},
+		"default, encrypted": {
+			ssh: Credentials{Passphrase: "hunter2"}, files: map[string]engine.Secret{"id_ed25519": encrypted},
+		},
+		"given before the agent's": {
+			ssh: Credentials{PrivateKey: foreign, Agent: true}, agent: []any{sshd.User()},
+			offered: []string{wrong, right},
+		},
 
-		"files in their order":     {ssh: Credentials{IdentityFiles: []string{"~/.ssh/b", "~/.ssh/a"}}, files: map[string]engine.Secret{"a": own, "b": foreign}, offered: []string{wrong, right}},
-		"one of several encrypted": {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}, Passphrase: "hunter2"}, files: map[string]engine.Secret{"a": foreign, "b": encrypted}, offered: []string{wrong, right}},
-		"text before the files":    {ssh: Credentials{PrivateKey: foreign, IdentityFiles: []string{"~/.ssh/a"}}, files: map[string]engine.Secret{"a": own}, offered: []string{wrong, right}},
-		"files before the agent's": {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a"}, Agent: true}, files: map[string]engine.Secret{"a": foreign}, agent: []any{sshd.User()}, offered: []string{wrong, right}},
+		"files in their order": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/b", "~/.ssh/a"}},
+			files: map[string]engine.Secret{"a": own, "b": foreign}, offered: []string{wrong, right},
+		},
+		"one of several encrypted": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}, Passphrase: "hunter2"},
+			files: map[string]engine.Secret{"a": foreign, "b": encrypted}, offered: []string{wrong, right},
+		},
+		"text before the files": {
+			ssh:   Credentials{PrivateKey: foreign, IdentityFiles: []string{"~/.ssh/a"}},
+			files: map[string]engine.Secret{"a": own}, offered: []string{wrong, right},
+		},
+		"files before the agent's": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/a"}, Agent: true},
+			files: map[string]engine.Secret{"a": foreign}, agent: []any{sshd.User()}, offered: []string{wrong, right},
+		},
 
-		"given is not right":               {ssh: Credentials{PrivateKey: foreign}, agent: []any{sshd.User()}, files: map[string]engine.Secret{"id_ed25519": own}, kind: ErrPermissionDenied, offered: []string{wrong}, parts: []string{"accepts none of our keys", wrong + " from the given private key"}},
-		"agent's is not right":             {ssh: Credentials{Agent: true}, agent: []any{other}, files: map[string]engine.Secret{"id_ed25519": own}, kind: ErrPermissionDenied, offered: []string{wrong}, parts: []string{wrong + " from the agent"}},
-		"nothing at all":                   {kind: ErrPermissionDenied, parts: []string{"SSH_AUTH_SOCK is not set", "found none of ~/.ssh/id_ed25519"}},
-		"empty agent":                      {ssh: Credentials{Agent: true}, agent: []any{}, kind: ErrPermissionDenied, parts: []string{"the SSH agent has no key"}},
-		"no agent":                         {ssh: Credentials{Agent: true}, parts: []string{"SSH_AUTH_SOCK is not set"}},
-		"default stays encrypted":          {files: map[string]engine.Secret{"id_rsa": encrypted}, kind: ErrPermissionDenied, parts: []string{"~/.ssh/id_rsa is encrypted; give its passphrase"}},
-		"no passphrase":                    {ssh: Credentials{PrivateKey: encrypted}, parts: []string{"the given private key is encrypted; give its passphrase"}},
-		"wrong passphrase":                 {ssh: Credentials{PrivateKey: encrypted, Passphrase: "hunter3"}, parts: []string{"wrong passphrase"}},
-		"no file":                          {ssh: Credentials{IdentityFiles: []string{"~/.ssh/absent"}}, parts: []string{"private key: ", "absent: no such file"}},
-		"no key in the file":               {ssh: Credentials{IdentityFiles: []string{"~/.ssh/own"}}, files: map[string]engine.Secret{"own": "ssh-ed25519 AAAA"}, parts: []string{"~/.ssh/own is not a valid SSH private key"}},
-		"one of several missing":           {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/absent"}}, files: map[string]engine.Secret{"a": own}, offered: []string{}, parts: []string{"private key: ", "absent: no such file"}},
-		"one of several, no passphrase":    {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}}, files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{}, parts: []string{"private key: ~/.ssh/b is encrypted; give its passphrase"}},
-		"one of several, wrong passphrase": {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}, Passphrase: "hunter3"}, files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{}, parts: []string{"private key: ~/.ssh/b: wrong passphrase"}},
+		"given is not right": {
+			ssh: Credentials{PrivateKey: foreign}, agent: []any{sshd.User()},
+			files: map[string]engine.Secret{"id_ed25519": own}, kind: ErrPermissionDenied, offered: []string{wrong},
+			parts: []string{"accepts none of our keys", wrong + " from the given private key"},
+		},
+		"agent's is not right": {
+			ssh: Credentials{Agent: true}, agent: []any{other}, files: map[string]engine.Secret{"id_ed25519": own},
+			kind: ErrPermissionDenied, offered: []string{wrong}, parts: []string{wrong + " from the agent"},
+		},
+		"nothing at all": {
+			kind: ErrPermissionDenied, parts: []string{"SSH_AUTH_SOCK is not set", "found none of ~/.ssh/id_ed25519"},
+		},
+		"empty agent": {
+			ssh: Credentials{Agent: true}, agent: []any{}, kind: ErrPermissionDenied,
+			parts: []string{"the SSH agent has no key"},
+		},
+		"no agent": {
+			ssh: Credentials{Agent: true}, parts: []string{"SSH_AUTH_SOCK is not set"},
+		},
+		"default stays encrypted": {
+			files: map[string]engine.Secret{"id_rsa": encrypted}, kind: ErrPermissionDenied,
+			parts: []string{"~/.ssh/id_rsa is encrypted; give its passphrase"},
+		},
+		"no passphrase": {
+			ssh:   Credentials{PrivateKey: encrypted},
+			parts: []string{"the given private key is encrypted; give its passphrase"},
+		},
+		"wrong passphrase": {
+			ssh: Credentials{PrivateKey: encrypted, Passphrase: "hunter3"}, parts: []string{"wrong passphrase"},
+		},
+		"no file": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/absent"}},
+			parts: []string{"private key: ", "absent: no such file"},
+		},
+		"no key in the file": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/own"}},
+			files: map[string]engine.Secret{"own": "ssh-ed25519 AAAA"},
+			parts: []string{"~/.ssh/own is not a valid SSH private key"},
+		},
+		"one of several missing": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/absent"}},
+			files: map[string]engine.Secret{"a": own}, offered: []string{},
+			parts: []string{"private key: ", "absent: no such file"},
+		},
+		"one of several, no passphrase": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}},
+			files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{},
+			parts: []string{"private key: ~/.ssh/b is encrypted; give its passphrase"},
+		},
+		"one of several, wrong passphrase": {
+			ssh:   Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}, Passphrase: "hunter3"},
+			files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{},
+			parts: []string{"private key: ~/.ssh/b: wrong passphrase"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +197,8 @@ func TestAgentAddress(t *testing.T) {
 
 func TestLoginName(t *testing.T) {
 	for _, test := range []struct{ goos, user, want string }{
-		{"linux", "ann", "ann"}, {"linux", `LAB\ann`, `LAB\ann`}, {"windows", `LAB\ann`, "ann"}, {"windows", "ann", "ann"},
+		{"linux", "ann", "ann"}, {"linux", `LAB\ann`, `LAB\ann`}, {"windows", `LAB\ann`, "ann"},
+		{"windows", "ann", "ann"},
 	} {
 		if got := loginName(test.goos, test.user); got != test.want {
 			t.Errorf("%s on %s logs in as %s, want %s", test.user, test.goos, got, test.want)

@@ -70,7 +70,8 @@ func loadKnownHosts(credentials Credentials) (*knownHosts, error) {
 		if !named { // as for a line that is too long
 			text = strings.Join(k.sorted(), " or ") + ": " + text
 		}
-		return nil, Failed(nil, "can't read known_hosts, so no host can be verified; fix or remove the line, or use another file: %s", text)
+		return nil, Failed(nil,
+			"can't read known_hosts, so no host can be verified; fix or remove the line, or use another file: %s", text)
 	}
 	k.db = db
 	return k, nil
@@ -146,17 +147,23 @@ func (v hostKeys) check(addr string, remote net.Addr, key ssh.PublicKey) error {
 	presents := key.Type() + " " + ssh.FingerprintSHA256(key)
 	switch {
 	case errors.As(err, &revoked):
-		return Failed(ErrHostKeyRevoked, "the host key of %s is revoked by %s: %s; don't connect until the host has a new key", v.hop.HostPort(), v.line(revoked.Revoked), presents)
+		return Failed(ErrHostKeyRevoked,
+			"the host key of %s is revoked by %s: %s; don't connect until the host has a new key", v.hop.HostPort(),
+			v.line(revoked.Revoked), presents)
 	case errors.As(err, &mismatch) && len(mismatch.Want) > 0:
 		var known []string
 		for _, want := range mismatch.Want {
-			known = append(known, fmt.Sprintf("%s %s (%s)", want.Key.Type(), ssh.FingerprintSHA256(want.Key), v.line(want)))
+			known = append(known,
+				fmt.Sprintf("%s %s (%s)", want.Key.Type(), ssh.FingerprintSHA256(want.Key), v.line(want)))
 		}
 		return v.changed("it presents "+presents, "expected "+strings.Join(known, ", "))
 	case len(v.algorithms()) > 0:
-		return Failed(ErrHostKeyUnknown, "the host certificate of %s, %s, is not accepted: %s; check that the authority in known_hosts signed it for this name, and that it is valid now", v.hop.HostPort(), presents, err)
+		return Failed(ErrHostKeyUnknown, "the host certificate of %s, %s, is not accepted: %s; check that the "+
+			"authority in known_hosts signed it for this name, and that it is valid now", v.hop.HostPort(), presents,
+			err)
 	}
-	return Failed(ErrHostKeyUnknown, "the host key of %s is not known: %s. It presents %s: compare this with the output of ssh-keygen -lf for the keys in /etc/ssh on the host itself, then add it: %s",
+	return Failed(ErrHostKeyUnknown, "the host key of %s is not known: %s. It presents %s: compare this with the "+
+		"output of ssh-keygen -lf for the keys in /etc/ssh on the host itself, then add it: %s",
 		v.hop.HostPort(), v.known.sources(), presents, v.scan())
 }
 
@@ -170,8 +177,10 @@ func (v hostKeys) changed(presents, known string) error {
 	if v.known.add != "" {
 		forget = fmt.Sprintf("ssh-keygen -R '%s' -f %s", xknownhosts.Normalize(v.hop.HostPort()), v.known.add)
 	}
-	return Failed(ErrHostKeyChanged, "the host key of %s has changed: %s, %s. Either someone is impersonating the host, or it has new keys. "+
-		"Only if you know that it has, forget the old one (%s) and add the new one: %s", v.hop.HostPort(), presents, known, forget, v.scan())
+	return Failed(ErrHostKeyChanged,
+		"the host key of %s has changed: %s, %s. Either someone is impersonating the host, or it has new keys. "+
+			"Only if you know that it has, forget the old one (%s) and add the new one: %s", v.hop.HostPort(), presents,
+		known, forget, v.scan())
 }
 
 // scan returns the command that adds the server's keys, for a machine that can reach the server.

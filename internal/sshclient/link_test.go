@@ -71,7 +71,8 @@ func TestLogins(t *testing.T) {
 	var all sync.WaitGroup
 	for range clients {
 		client := &Client{limit: 1, connect: func(context.Context, *steps) (*ssh.Client, error) {
-			for now, seen := under.Add(1), most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+			for now, seen := under.Add(1), most.Load(); now > seen &&
+				!most.CompareAndSwap(seen, now); seen = most.Load() {
 			}
 			entered <- struct{}{}
 			<-proceed
@@ -105,7 +106,9 @@ func TestGivenUpInLine(t *testing.T) {
 	}
 	given := errors.New("given up")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	client := &Client{connect: func(context.Context, *steps) (*ssh.Client, error) { return nil, errors.New("it was not its turn") }}
+	client := &Client{
+		connect: func(context.Context, *steps) (*ssh.Client, error) { return nil, errors.New("it was not its turn") },
+	}
 	cancel(given)
 	if _, err := client.Hold(ctx); !errors.Is(err, given) {
 		t.Errorf("the error is %v", err)

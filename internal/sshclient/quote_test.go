@@ -24,7 +24,9 @@ func TestQuote(t *testing.T) {
 
 // FuzzQuote: a shell sees exactly these words.
 func FuzzQuote(f *testing.F) {
-	for _, word := range []string{"", "plain", "two words", "it's", `"$(id)"`, "`id`", "a\nb", `\`, "!!", "-n", "~root", "é\xff", "{a,b}", "$'x'"} {
+	for _, word := range []string{
+		"", "plain", "two words", "it's", `"$(id)"`, "`id`", "a\nb", `\`, "!!", "-n", "~root", "é\xff", "{a,b}", "$'x'",
+	} {
 		f.Add(word, "second")
 	}
 	f.Fuzz(func(t *testing.T, first, second string) {

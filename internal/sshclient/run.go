@@ -89,7 +89,8 @@ func output(session *ssh.Session, command string, stdin io.Reader) ([]byte, erro
 	unread := make(chan error, 1)
 	go func() {
 		source := &input{from: stdin}
-		_, _ = io.Copy(running.stdin, source) // if a command has ended or a connection is broken, the errors below say more
+		// if a command has ended or a connection is broken, the errors below say more
+		_, _ = io.Copy(running.stdin, source)
 		if source.err != nil {
 			unread <- source.err
 			_ = session.Close()

@@ -30,11 +30,22 @@ func TestRun(t *testing.T) {
 		"its output":        {does: sshd.Command{Stdout: "16\n", Stderr: "a warning\n"}, want: "16\n"},
 		"no output":         {},
 		"as much as may be": {does: sshd.Command{Stdout: full}, want: full},
-		"a byte too much":   {does: sshd.Command{Stdout: full + "x"}, parts: []string{"the command printed more than 1048576 bytes"}},
-		"far too much":      {does: sshd.Command{Stdout: strings.Repeat(full, 8)}, parts: []string{"the command printed more than 1048576 bytes"}},
-		"a status":          {does: sshd.Command{Stdout: "sixteen\n", Status: 3}, status: 3, parts: []string{"the command exited with status 3"}, lacks: "sixteen"},
-		"a complaint":       {does: sshd.Command{Stderr: strings.Repeat("first\n", 1000) + "last\n\n", Status: 1}, status: 1, parts: []string{"exited with status 1: last"}, lacks: "first"},
-		"no such command":   {absent: true, status: 127, parts: []string{"exited with status 127: sh: ", "not found"}},
+		"a byte too much": {
+			does: sshd.Command{Stdout: full + "x"}, parts: []string{"the command printed more than 1048576 bytes"},
+		},
+		"far too much": {
+			does:  sshd.Command{Stdout: strings.Repeat(full, 8)},
+			parts: []string{"the command printed more than 1048576 bytes"},
+		},
+		"a status": {
+			does: sshd.Command{Stdout: "sixteen\n", Status: 3}, status: 3,
+			parts: []string{"the command exited with status 3"}, lacks: "sixteen",
+		},
+		"a complaint": {
+			does: sshd.Command{Stderr: strings.Repeat("first\n", 1000) + "last\n\n", Status: 1}, status: 1,
+			parts: []string{"exited with status 1: last"}, lacks: "first",
+		},
+		"no such command": {absent: true, status: 127, parts: []string{"exited with status 127: sh: ", "not found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const command = "TOKEN=hunter2 count"
@@ -106,12 +117,18 @@ func TestRunInput(t *testing.T) {
 		kind  error
 		parts []string
 	}{
-		"all":            {does: count, input: strings.NewReader(long), want: "10485760"},
-		"nothing":        {does: count, input: strings.NewReader(""), want: "0"},
-		"a part":         {does: first, input: strings.NewReader(long), want: "0123"},
-		"not its end":    {does: first, input: io.MultiReader(strings.NewReader("0123"), endless{}), want: "0123"},
-		"what breaks":    {does: count, input: io.MultiReader(strings.NewReader("0123"), iotest.ErrReader(broken)), kind: broken, parts: []string{"reading the input for the command: broken disk"}},
-		"an early error": {does: func(ssh.Channel) uint32 { return 28 }, input: strings.NewReader(long), parts: []string{"exited with status 28"}},
+		"all":         {does: count, input: strings.NewReader(long), want: "10485760"},
+		"nothing":     {does: count, input: strings.NewReader(""), want: "0"},
+		"a part":      {does: first, input: strings.NewReader(long), want: "0123"},
+		"not its end": {does: first, input: io.MultiReader(strings.NewReader("0123"), endless{}), want: "0123"},
+		"what breaks": {
+			does: count, input: io.MultiReader(strings.NewReader("0123"), iotest.ErrReader(broken)), kind: broken,
+			parts: []string{"reading the input for the command: broken disk"},
+		},
+		"an early error": {
+			does: func(ssh.Channel) uint32 { return 28 }, input: strings.NewReader(long),
+			parts: []string{"exited with status 28"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"upload": {Does: test.does}}})
@@ -143,8 +160,11 @@ func TestRunEnds(t *testing.T) {
 		kind  error
 		parts []string
 	}{
-		"the context":    {end: func(cancel context.CancelCauseFunc, _ *sshd.Server) { cancel(given) }, kind: given},
-		"the connection": {end: func(_ context.CancelCauseFunc, server *sshd.Server) { server.Drop() }, parts: []string{"the SSH connection broke while the command ran"}},
+		"the context": {end: func(cancel context.CancelCauseFunc, _ *sshd.Server) { cancel(given) }, kind: given},
+		"the connection": {
+			end:   func(_ context.CancelCauseFunc, server *sshd.Server) { server.Drop() },
+			parts: []string{"the SSH connection broke while the command ran"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			started := make(chan struct{})

@@ -90,9 +90,14 @@ type Admitted struct {
 // room keeps those behind it from taking what it waits for, so that none starves.
 func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	queues = slices.SortedFunc(slices.Values(queues), func(a, b Queue) int {
-		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Document.Since.Compare(b.Document.Since), cmp.Compare(a.Spec.Name, b.Spec.Name))
+		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Document.Since.Compare(b.Document.Since),
+			cmp.Compare(a.Spec.Name, b.Spec.Name))
 	})
-	d := decision{cluster: c, now: now, admission: Admission{Waits: map[string]string{}, Requests: map[string]domain.RoomRequest{}}, occupied: make(map[string]domain.GroupDocument, len(c.Groups)+len(queues)), levels: map[string]int{}}
+	d := decision{
+		cluster: c, now: now,
+		admission: Admission{Waits: map[string]string{}, Requests: map[string]domain.RoomRequest{}},
+		occupied:  make(map[string]domain.GroupDocument, len(c.Groups)+len(queues)), levels: map[string]int{},
+	}
 	maps.Copy(d.occupied, c.Groups)
 	for _, q := range queues {
 		d.occupied[q.Spec.Name] = q.occupancy()
@@ -229,7 +234,9 @@ func (d *decision) limit(s domain.Sweep) (most int, why string) {
 		cpus += d.cluster.Hosts[name].Capacity.CPUs
 	}
 	most = max(int(cpus+cpuTolerance), 1)
-	return most, fmt.Sprintf("limited to the number of CPUs of the hosts, %d: set max_parallel or resources for a different limit", most)
+	return most, fmt.Sprintf(
+		"limited to the number of CPUs of the hosts, %d: set max_parallel or resources for a different limit", most,
+	)
 }
 
 // waiting returns up to most of a sweep's runs that can start now, how many wait in total, and why those that can't
@@ -246,7 +253,8 @@ func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late 
 			continue
 		}
 		if due := dueAt(q.Spec.Retry, run, d.now); due.After(d.now) {
-			late = cmp.Or(late, fmt.Sprintf("the next attempt of run %q is due at %s", key, due.UTC().Format(time.DateTime+" MST")))
+			late = cmp.Or(late,
+				fmt.Sprintf("the next attempt of run %q is due at %s", key, due.UTC().Format(time.DateTime+" MST")))
 			d.wake(due)
 			continue
 		}
@@ -254,7 +262,8 @@ func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late 
 			continue
 		}
 		if owner := d.owner(q.Spec.Name, key); owner != "" {
-			late = cmp.Or(late, fmt.Sprintf("run %q needs the member name %s, which %q already uses", key, domain.RunName(q.Spec.Name, key), owner))
+			late = cmp.Or(late, fmt.Sprintf("run %q needs the member name %s, which %q already uses", key,
+				domain.RunName(q.Spec.Name, key), owner))
 			continue
 		}
 		keys = append(keys, key)
@@ -317,9 +326,11 @@ func (d *decision) input(s domain.Sweep, candidates []string) (in placement.Inpu
 	}
 	c := d.cluster
 	in = placement.Input{
-		Group: GroupOf(s, candidates...), Members: members, Hosts: c.Hosts, SharedAddress: c.SharedAddress, Images: c.Images, BusyPorts: c.BusyPorts,
-		Closed: c.Closed, Reserved: c.Reserved, Room: c.Room, Pools: c.Pools, Devices: d.closedDevices(s), Groups: d.occupied,
-		Most: d.vacancies(s),
+		Group: GroupOf(s, candidates...), Members: members, Hosts: c.Hosts, SharedAddress: c.SharedAddress,
+		Images: c.Images, BusyPorts: c.BusyPorts,
+		Closed: c.Closed, Reserved: c.Reserved, Room: c.Room, Pools: c.Pools, Devices: d.closedDevices(s),
+		Groups: d.occupied,
+		Most:   d.vacancies(s),
 	}
 	if s.Admission.FreeMemory {
 		in.FreeMiB = d.freeMiB(s)

@@ -71,7 +71,10 @@ func aged(s domain.Sweep, seconds float64, priority int) Queue {
 // claimOf returns a claim on room for one CPU by a group with a priority, which has waited since some seconds after
 // noon.
 func claimOf(priority int, seconds float64) Claim {
-	group := domain.Group{Name: "g", Priority: priority, Roles: map[string]domain.Role{"w": {Resources: domain.ResourceRequirements{CPUs: 1}}}}
+	group := domain.Group{
+		Name: "g", Priority: priority,
+		Roles: map[string]domain.Role{"w": {Resources: domain.ResourceRequirements{CPUs: 1}}},
+	}
 	return Claim{
 		Request:  domain.RoomRequest{Spec: group, Since: at(seconds)},
 		Document: domain.GroupDocument{Spec: group, Assignments: map[string]domain.Assignment{"g-w-0": {Host: "a"}}},
@@ -91,7 +94,10 @@ func TestAdmitInOrder(t *testing.T) {
 		"nothing": {cluster: small},
 		"by key": {
 			cluster: Cluster{Hosts: hostsOf(12, "a")}, queues: []Queue{queueOf(sweepOf("lr", 11))},
-			starts: strings.Split("lr/r00 on a,lr/r01 on a,lr/r02 on a,lr/r03 on a,lr/r04 on a,lr/r05 on a,lr/r06 on a,lr/r07 on a,lr/r08 on a,lr/r09 on a,lr/r10 on a", ","),
+			starts: strings.Split(
+				"lr/r00 on a,lr/r01 on a,lr/r02 on a,lr/r03 on a,lr/r04 on a,lr/r05 on a,lr/r06 on a,lr/r07 on a,lr/r08 on a,lr/r09 on a,lr/r10 on a",
+				",",
+			),
 		},
 		"the older one first": {
 			cluster: small, queues: []Queue{aged(sweepOf("b", 2), -9, 0), aged(sweepOf("a", 2), 0, 0)},
@@ -107,14 +113,17 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"negative priority": {
 			cluster: small, queues: []Queue{aged(sweepOf("b", 2), -9, -1), aged(sweepOf("a", 3), 0, 0)},
-			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"CPUs free"}, "b": {`sweep "a" is ahead of it`}},
+			starts: []string{"a/r0 on a", "a/r1 on a"},
+			waits:  map[string][]string{"a": {"CPUs free"}, "b": {`sweep "a" is ahead of it`}},
 		},
 		"those that are on take up what they have": {
-			cluster: small, queues: []Queue{queueOf(sweepOf("a", 3)).with(map[string]domain.Run{"r1": running("a", noon)})},
-			starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"CPUs free"}},
+			cluster: small,
+			queues:  []Queue{queueOf(sweepOf("a", 3)).with(map[string]domain.Run{"r1": running("a", noon)})},
+			starts:  []string{"a/r0 on a"}, waits: map[string][]string{"a": {"CPUs free"}},
 		},
 		"what they were started with counts": {
-			cluster: small, queues: []Queue{queueOf(sweepOf("a", 3)).with(map[string]domain.Run{"r1": func() domain.Run {
+			cluster: small,
+			queues: []Queue{queueOf(sweepOf("a", 3)).with(map[string]domain.Run{"r1": func() domain.Run {
 				run := running("a", noon)
 				run.Needs = &domain.RunNeeds{Resources: domain.ResourceRequirements{CPUs: 2}}
 				return run
@@ -123,18 +132,23 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"groups take up what they have": {
 			cluster: Cluster{Hosts: hostsOf(2, "a"), Groups: map[string]domain.GroupDocument{"g": {
-				Spec:        domain.Group{Name: "g", Roles: map[string]domain.Role{"w": {Resources: domain.ResourceRequirements{CPUs: 1}}}},
+				Spec: domain.Group{
+					Name: "g", Roles: map[string]domain.Role{"w": {Resources: domain.ResourceRequirements{CPUs: 1}}},
+				},
 				Assignments: map[string]domain.Assignment{"g-w-0": {Host: "a"}},
 			}}},
-			queues: []Queue{queueOf(sweepOf("a", 3))}, starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
+			queues: []Queue{queueOf(sweepOf("a", 3))}, starts: []string{"a/r0 on a"},
+			waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
 		},
 		"a group that waits and is more important comes first": {
 			cluster: Cluster{Hosts: hostsOf(2, "a"), Claims: []Claim{claimOf(1, 0)}},
-			queues:  []Queue{queueOf(sweepOf("a", 3))}, starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
+			queues:  []Queue{queueOf(sweepOf("a", 3))}, starts: []string{"a/r0 on a"},
+			waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
 		},
 		"so does one that has waited for longer": {
 			cluster: Cluster{Hosts: hostsOf(2, "a"), Claims: []Claim{claimOf(0, -9)}},
-			queues:  []Queue{aged(sweepOf("a", 3), 0, 0)}, starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
+			queues:  []Queue{aged(sweepOf("a", 3), 0, 0)}, starts: []string{"a/r0 on a"},
+			waits: map[string][]string{"a": {"0 of 2 CPUs free"}},
 		},
 		"one that has not comes after": {
 			cluster: Cluster{Hosts: hostsOf(2, "a"), Claims: []Claim{claimOf(0, 9)}},
@@ -142,7 +156,8 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"what has ended does not start again": {
 			cluster: small, queues: []Queue{queueOf(sweepOf("a", 5)).with(map[string]domain.Run{
-				"r0": endedRun(domain.RunSucceeded, "a", noon), "r1": endedRun(domain.RunFailed, "a", noon), "r2": endedRun(domain.RunCancelled, "a", noon),
+				"r0": endedRun(domain.RunSucceeded, "a", noon), "r1": endedRun(domain.RunFailed, "a", noon),
+				"r2": endedRun(domain.RunCancelled, "a", noon),
 				"r3": endedRun(domain.RunOutOfMemory, "a", noon), "r4": endedRun(domain.RunQueued, "a", noon),
 			})}, starts: []string{"a/r4 on a"},
 		},
@@ -165,13 +180,16 @@ func TestAdmitInOrder(t *testing.T) {
 			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"max_parallel is 2"}},
 		},
 		"max_parallel counts those that are on": {
-			cluster: Cluster{Hosts: hostsOf(9, "a")}, queues: []Queue{queueOf(atMost(2, sweepOf("a", 9))).with(map[string]domain.Run{"r5": running("a", noon)})},
-			starts: []string{"a/r0 on a"}, waits: map[string][]string{"a": {"max_parallel is 2"}},
+			cluster: Cluster{Hosts: hostsOf(9, "a")},
+			queues:  []Queue{queueOf(atMost(2, sweepOf("a", 9))).with(map[string]domain.Run{"r5": running("a", noon)})},
+			starts:  []string{"a/r0 on a"}, waits: map[string][]string{"a": {"max_parallel is 2"}},
 		},
 		"max_parallel was lowered": {
 			cluster: Cluster{Hosts: hostsOf(9, "a")},
-			queues:  []Queue{queueOf(atMost(1, sweepOf("a", 9))).with(map[string]domain.Run{"r5": running("a", noon), "r6": running("a", noon)})},
-			waits:   map[string][]string{"a": {"max_parallel is 1"}},
+			queues: []Queue{queueOf(atMost(1, sweepOf("a", 9))).with(map[string]domain.Run{
+				"r5": running("a", noon), "r6": running("a", noon),
+			})},
+			waits: map[string][]string{"a": {"max_parallel is 1"}},
 		},
 		"max_parallel keeps nobody else": {
 			cluster: small, queues: []Queue{queueOf(atMost(1, sweepOf("a", 9))), queueOf(sweepOf("b", 1))},
@@ -183,7 +201,8 @@ func TestAdmitInOrder(t *testing.T) {
 				s.Resources = free
 				return s
 			}())},
-			starts: []string{"a/r0 on a", "a/r1 on b", "a/r2 on a"}, waits: map[string][]string{"a": {"CPUs of the hosts, 3", "max_parallel"}},
+			starts: []string{"a/r0 on a", "a/r1 on b", "a/r2 on a"},
+			waits:  map[string][]string{"a": {"CPUs of the hosts, 3", "max_parallel"}},
 		},
 		"where nothing is asked for, of the hosts that will do": {
 			cluster: Cluster{Hosts: hostsOf(2, "a", "b")}, queues: []Queue{queueOf(func() domain.Sweep {
@@ -220,9 +239,12 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"held": {
 			cluster: small, queues: []Queue{
-				func() Queue { q := queueOf(sweepOf("a", 3)); q.Held = "it is being changed"; return q }(), queueOf(sweepOf("b", 1)),
+				func() Queue { q := queueOf(sweepOf("a", 3)); q.Held = "it is being changed"; return q }(),
+				queueOf(sweepOf("b", 1)),
 				func() Queue {
-					q := queueOf(sweepOf("c", 1)).with(map[string]domain.Run{"r0": endedRun(domain.RunSucceeded, "a", noon)})
+					q := queueOf(sweepOf("c", 1)).with(map[string]domain.Run{
+						"r0": endedRun(domain.RunSucceeded, "a", noon),
+					})
 					q.Held = "it is being changed"
 					return q
 				}(),
@@ -231,7 +253,9 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"what those hold that are held": {
 			cluster: small, queues: []Queue{func() Queue {
-				q := queueOf(sweepOf("a", 3)).with(map[string]domain.Run{"r0": running("a", noon), "r1": running("a", noon)})
+				q := queueOf(sweepOf("a", 3)).with(map[string]domain.Run{
+					"r0": running("a", noon), "r1": running("a", noon),
+				})
 				q.Held = "it is being changed"
 				return q
 			}(), queueOf(sweepOf("b", 1))},
@@ -264,15 +288,19 @@ func TestAdmitInOrder(t *testing.T) {
 				s.Runs = map[string]map[string]string{"c": nil, "e": nil}
 				return s
 			}())},
-			starts: []string{"a/b-c on a", "a/d on a", "a-b/e on a"}, waits: map[string][]string{"a-b": {"a-b-c-0", `"a"`}},
+			starts: []string{"a/b-c on a", "a/d on a", "a-b/e on a"},
+			waits:  map[string][]string{"a-b": {"a-b-c-0", `"a"`}},
 		},
 		"addresses": {
-			cluster: Cluster{Hosts: hostsOf(9, "a"), Room: 2}, queues: []Queue{queueOf(sweepOf("a", 9)), queueOf(sweepOf("b", 9))},
-			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"addresses for 2"}, "b": {`sweep "a" is ahead of it`}},
+			cluster: Cluster{Hosts: hostsOf(9, "a"), Room: 2},
+			queues:  []Queue{queueOf(sweepOf("a", 9)), queueOf(sweepOf("b", 9))},
+			starts:  []string{"a/r0 on a", "a/r1 on a"},
+			waits:   map[string][]string{"a": {"addresses for 2"}, "b": {`sweep "a" is ahead of it`}},
 		},
 		"closed hosts": {
-			cluster: Cluster{Hosts: hostsOf(1, "a", "b"), Closed: map[string]string{"a": "host a is down"}}, queues: []Queue{queueOf(sweepOf("a", 2))},
-			starts: []string{"a/r0 on b"}, waits: map[string][]string{"a": {"host a is down"}},
+			cluster: Cluster{Hosts: hostsOf(1, "a", "b"), Closed: map[string]string{"a": "host a is down"}},
+			queues:  []Queue{queueOf(sweepOf("a", 2))},
+			starts:  []string{"a/r0 on b"}, waits: map[string][]string{"a": {"host a is down"}},
 		},
 		"no hosts": {queues: []Queue{queueOf(sweepOf("a", 2))}, waits: map[string][]string{"a": {"no hosts"}}},
 	})
@@ -310,31 +338,42 @@ func TestAdmitLater(t *testing.T) {
 	cluster := Cluster{Hosts: hostsOf(2, "a")}
 	run(t, map[string]testCase{
 		"not due": {
-			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(9), "r1": waits(7)})},
-			waits: map[string][]string{"a": {`run "r0" is due at 2026-11-24 12:00:09 UTC`}}, next: at(7),
+			cluster: cluster,
+			queues:  []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(9), "r1": waits(7)})},
+			waits:   map[string][]string{"a": {`run "r0" is due at 2026-11-24 12:00:09 UTC`}}, next: at(7),
 		},
-		"due": {cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(0), "r1": waits(-7)})}, starts: []string{"a/r0 on a", "a/r1 on a"}},
+		"due": {
+			cluster: cluster,
+			queues:  []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(0), "r1": waits(-7)})},
+			starts:  []string{"a/r0 on a", "a/r1 on a"},
+		},
 		"others go first": {
 			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(9)})},
 			starts: []string{"a/r1 on a"}, waits: map[string][]string{"a": {`run "r0" is due`}}, next: at(9),
 		},
 		"the earliest of all sweeps": {
 			cluster: cluster, queues: []Queue{
-				queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(9)}), queueOf(sweepOf("b", 1)).with(map[string]domain.Run{"r0": waits(8)}),
+				queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(9)}),
+				queueOf(sweepOf("b", 1)).with(map[string]domain.Run{"r0": waits(8)}),
 			},
 			waits: map[string][]string{"a": {"due"}, "b": {"due"}}, next: at(8),
 		},
 		"it does not keep others": {
-			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(9)}), queueOf(sweepOf("b", 2))},
+			cluster: cluster, queues: []Queue{
+				queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(9)}), queueOf(sweepOf("b", 2)),
+			},
 			starts: []string{"b/r0 on a", "b/r1 on a"}, waits: map[string][]string{"a": {"due"}}, next: at(9),
 		},
 		// The clock was set back by a day: no attempt waits for that.
 		"further away than any": {
-			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(86_400), "r1": waits(301)})},
+			cluster: cluster, queues: []Queue{
+				queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(86_400), "r1": waits(301)}),
+			},
 			starts: []string{"a/r0 on a", "a/r1 on a"},
 		},
 		"as far as there can be": {
-			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(300)})}, waits: map[string][]string{"a": {"due"}}, next: at(300),
+			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(300)})},
+			waits: map[string][]string{"a": {"due"}}, next: at(300),
 		},
 		// A host whose clock is ahead reports when a run ended. That does not mean that the clock was set back.
 		"a long delay": {
@@ -342,7 +381,8 @@ func TestAdmitLater(t *testing.T) {
 				run := waits(3600)
 				run.FinishedAt = new(at(30))
 				return run
-			}(), "r1": waits(3601)})}, starts: []string{"a/r1 on a", "a/r2 on a"}, waits: map[string][]string{"a": {`run "r0" is due`}}, next: at(3600),
+			}(), "r1": waits(3601)})}, starts: []string{"a/r1 on a", "a/r2 on a"},
+			waits: map[string][]string{"a": {`run "r0" is due`}}, next: at(3600),
 		},
 	})
 }
@@ -351,8 +391,13 @@ func TestAdmitLater(t *testing.T) {
 func TestAdmitKeepsOthers(t *testing.T) {
 	devices := map[string][]domain.Device{"gpu1": a40("GPU-a"), "gpu2": a40("GPU-b")}
 	pools := exclusive(devices)
-	pools["q"] = domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "q"}, Devices: map[string][]domain.Device{"gpu3": a40("GPU-c")}}
-	pools["both"] = domain.GPUPoolDocument{Spec: domain.GPUPool{Name: "both"}, Devices: map[string][]domain.Device{"gpu2": a40("GPU-b"), "gpu3": a40("GPU-c")}}
+	pools["q"] = domain.GPUPoolDocument{
+		Spec: domain.GPUPool{Name: "q"}, Devices: map[string][]domain.Device{"gpu3": a40("GPU-c")},
+	}
+	pools["both"] = domain.GPUPoolDocument{
+		Spec:    domain.GPUPool{Name: "both"},
+		Devices: map[string][]domain.Device{"gpu2": a40("GPU-b"), "gpu3": a40("GPU-c")},
+	}
 	gpus := func(name, pool string, count int) domain.Sweep {
 		s := onGPUs(sweepOf(name, 1), 0)
 		s.GPUs = &domain.GPURequest{Pool: pool, Count: &count}
@@ -369,7 +414,9 @@ func TestAdmitKeepsOthers(t *testing.T) {
 	}
 	// holder returns a group with members in places such as "gpu1 GPU-a", which occupy some CPUs and devices of pool p.
 	holder := func(n float64, places ...string) map[string]domain.GroupDocument {
-		doc := domain.GroupDocument{Spec: domain.Group{Name: "g", Roles: map[string]domain.Role{}}, Assignments: map[string]domain.Assignment{}}
+		doc := domain.GroupDocument{
+			Spec: domain.Group{Name: "g", Roles: map[string]domain.Role{}}, Assignments: map[string]domain.Assignment{},
+		}
 		for i, place := range places {
 			role := domain.Role{Resources: domain.ResourceRequirements{CPUs: n}}
 			at := domain.ParsePlace(place)
@@ -387,22 +434,28 @@ func TestAdmitKeepsOthers(t *testing.T) {
 	run(t, map[string]testCase{
 		"of the same pool": {
 			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: holder(0, "gpu1 GPU-a")},
-			queues:  []Queue{queueOf(func() domain.Sweep { s := gpus("a", "p", 1); s.Runs["r1"] = nil; return s }()), queueOf(gpus("b", "p", 1))},
-			starts:  []string{"a/r0 on gpu2 GPU-b"}, waits: map[string][]string{"a": {"GPU-a"}, "b": {before}},
+			queues: []Queue{
+				queueOf(func() domain.Sweep { s := gpus("a", "p", 1); s.Runs["r1"] = nil; return s }()),
+				queueOf(gpus("b", "p", 1)),
+			},
+			starts: []string{"a/r0 on gpu2 GPU-b"}, waits: map[string][]string{"a": {"GPU-a"}, "b": {before}},
 		},
 		"of no pool": {
-			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full}, queues: []Queue{queueOf(gpus("a", "p", 1)), queueOf(cpus("b", 4))},
-			starts: []string{"b/r0 on gpu3"}, waits: map[string][]string{"a": {"held by"}},
+			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full},
+			queues:  []Queue{queueOf(gpus("a", "p", 1)), queueOf(cpus("b", 4))},
+			starts:  []string{"b/r0 on gpu3"}, waits: map[string][]string{"a": {"held by"}},
 		},
 		"of another pool": {
-			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full}, queues: []Queue{queueOf(gpus("a", "p", 1)), queueOf(gpus("b", "q", 1))},
-			starts: []string{"b/r0 on gpu3 GPU-c"}, waits: map[string][]string{"a": {"held by"}},
+			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full},
+			queues:  []Queue{queueOf(gpus("a", "p", 1)), queueOf(gpus("b", "q", 1))},
+			starts:  []string{"b/r0 on gpu3 GPU-c"}, waits: map[string][]string{"a": {"held by"}},
 		},
 		// The free device of the other pool is not one that it waits for, but a run of that pool might take the one
 		// that it does.
 		"of another pool with the same device": {
-			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full}, queues: []Queue{queueOf(gpus("a", "p", 1)), queueOf(gpus("b", "both", 1))},
-			waits: map[string][]string{"a": {"held by"}, "b": {before}},
+			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full},
+			queues:  []Queue{queueOf(gpus("a", "p", 1)), queueOf(gpus("b", "both", 1))},
+			waits:   map[string][]string{"a": {"held by"}, "b": {before}},
 		},
 		"of the same pool on other hosts": {
 			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: holder(0, "gpu1 GPU-a")},
@@ -410,43 +463,61 @@ func TestAdmitKeepsOthers(t *testing.T) {
 			starts:  []string{"b/r0 on gpu2 GPU-b"}, waits: map[string][]string{"a": {"held by"}},
 		},
 		"processors": {
-			cluster: Cluster{Hosts: hostsOf(4, "h"), Groups: holder(1, "h")}, queues: []Queue{queueOf(cpus("a", 4)), queueOf(cpus("b", 1))},
-			waits: map[string][]string{"a": {"3 of 4 CPUs free"}, "b": {before}},
+			cluster: Cluster{Hosts: hostsOf(4, "h"), Groups: holder(1, "h")},
+			queues:  []Queue{queueOf(cpus("a", 4)), queueOf(cpus("b", 1))},
+			waits:   map[string][]string{"a": {"3 of 4 CPUs free"}, "b": {before}},
 		},
 		"processors of other hosts": {
-			cluster: Cluster{Hosts: hosts, Groups: holder(1, "gpu1")}, queues: []Queue{queueOf(on(cpus("a", 4), "gpu1")), queueOf(on(cpus("b", 4), "gpu2"))},
-			starts: []string{"b/r0 on gpu2"}, waits: map[string][]string{"a": {"CPUs free"}},
+			cluster: Cluster{Hosts: hosts, Groups: holder(1, "gpu1")},
+			queues:  []Queue{queueOf(on(cpus("a", 4), "gpu1")), queueOf(on(cpus("b", 4), "gpu2"))},
+			starts:  []string{"b/r0 on gpu2"}, waits: map[string][]string{"a": {"CPUs free"}},
 		},
 		// Its devices are free on one host, and its CPUs on the other: runs without GPUs must not take the CPUs of the
 		// first.
 		"processors where there are devices": {
-			cluster: Cluster{Hosts: hostsOf(4, "gpu1", "gpu2"), Pools: pools, Groups: func() map[string]domain.GroupDocument {
-				groups := holder(0, "gpu1 GPU-a")
-				doc := groups["g"]
-				doc.Spec.Roles["x"] = domain.Role{Resources: domain.ResourceRequirements{CPUs: 2}}
-				doc.Assignments["g-x-0"] = domain.Assignment{Host: "gpu2"}
-				return groups
-			}()},
-			queues: []Queue{queueOf(func() domain.Sweep { s := gpus("a", "p", 1); s.Resources.CPUs = 3; return s }()), queueOf(cpus("b", 1))},
-			waits:  map[string][]string{"a": nil, "b": {before}},
+			cluster: Cluster{Hosts: hostsOf(4, "gpu1", "gpu2"), Pools: pools,
+				Groups: func() map[string]domain.GroupDocument {
+					groups := holder(0, "gpu1 GPU-a")
+					doc := groups["g"]
+					doc.Spec.Roles["x"] = domain.Role{Resources: domain.ResourceRequirements{CPUs: 2}}
+					doc.Assignments["g-x-0"] = domain.Assignment{Host: "gpu2"}
+					return groups
+				}()},
+			queues: []Queue{
+				queueOf(func() domain.Sweep { s := gpus("a", "p", 1); s.Resources.CPUs = 3; return s }()),
+				queueOf(cpus("b", 1)),
+			},
+			waits: map[string][]string{"a": nil, "b": {before}},
 		},
 		"one that can't have what it needs": {
-			cluster: Cluster{Hosts: hosts, Pools: pools}, queues: []Queue{queueOf(cpus("a", 5)), queueOf(gpus("aa", "p", 2)), queueOf(gpus("ab", "gone", 1)), queueOf(gpus("b", "p", 1))},
-			starts: []string{"b/r0 on gpu1 GPU-a"}, waits: map[string][]string{"a": {"5 CPUs"}, "aa": {"2 GPUs"}, "ab": {`no GPU pool "gone"`}},
+			cluster: Cluster{Hosts: hosts, Pools: pools}, queues: []Queue{
+				queueOf(cpus("a", 5)), queueOf(gpus("aa", "p", 2)), queueOf(gpus("ab", "gone", 1)),
+				queueOf(gpus("b", "p", 1)),
+			},
+			starts: []string{"b/r0 on gpu1 GPU-a"},
+			waits:  map[string][]string{"a": {"5 CPUs"}, "aa": {"2 GPUs"}, "ab": {`no GPU pool "gone"`}},
 		},
 		"one whose host is away": {
-			cluster: Cluster{Hosts: hosts, Closed: map[string]string{"gpu1": "host gpu1 is down"}}, queues: []Queue{queueOf(on(cpus("a", 1), "gpu1")), queueOf(cpus("b", 4))},
-			starts: []string{"b/r0 on gpu2"}, waits: map[string][]string{"a": {"host gpu1 is down"}},
+			cluster: Cluster{Hosts: hosts, Closed: map[string]string{"gpu1": "host gpu1 is down"}},
+			queues:  []Queue{queueOf(on(cpus("a", 1), "gpu1")), queueOf(cpus("b", 4))},
+			starts:  []string{"b/r0 on gpu2"}, waits: map[string][]string{"a": {"host gpu1 is down"}},
 		},
 		"one whose device is lost": {
-			cluster: Cluster{Hosts: hosts, Pools: pools, Devices: map[string]placement.DeviceState{"GPU-c": {Lost: "fallen off the bus (XID 79)"}}},
-			queues:  []Queue{queueOf(gpus("a", "q", 1)), queueOf(gpus("b", "both", 1))},
-			starts:  []string{"b/r0 on gpu2 GPU-b"}, waits: map[string][]string{"a": {"XID 79"}},
+			cluster: Cluster{
+				Hosts: hosts, Pools: pools,
+				Devices: map[string]placement.DeviceState{"GPU-c": {Lost: "fallen off the bus (XID 79)"}},
+			},
+			queues: []Queue{queueOf(gpus("a", "q", 1)), queueOf(gpus("b", "both", 1))},
+			starts: []string{"b/r0 on gpu2 GPU-b"}, waits: map[string][]string{"a": {"XID 79"}},
 		},
 		"two before it": {
 			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full},
-			queues:  []Queue{queueOf(gpus("a", "p", 1)), queueOf(on(cpus("aa", 4), "gpu1")), queueOf(on(cpus("b", 4), "gpu3")), queueOf(on(cpus("c", 1), "gpu1"))},
-			starts:  []string{"aa/r0 on gpu1", "b/r0 on gpu3"}, waits: map[string][]string{"a": {"held by"}, "c": {"0 of 4 CPUs free"}},
+			queues: []Queue{
+				queueOf(gpus("a", "p", 1)), queueOf(on(cpus("aa", 4), "gpu1")), queueOf(on(cpus("b", 4), "gpu3")),
+				queueOf(on(cpus("c", 1), "gpu1")),
+			},
+			starts: []string{"aa/r0 on gpu1", "b/r0 on gpu3"},
+			waits:  map[string][]string{"a": {"held by"}, "c": {"0 of 4 CPUs free"}},
 		},
 	})
 }
@@ -482,7 +553,8 @@ func TestFits(t *testing.T) {
 	pools := slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")})
 	cluster := Cluster{
 		Hosts: hostsOf(4, "gpu1", "h"), Pools: pools, Closed: map[string]string{"gpu1": "down", "h": "down"},
-		Devices: map[string]placement.DeviceState{"GPU-a": {Lost: "gone"}}, Reserved: map[string]domain.Resources{"gpu1": {CPUs: 4}, "h": {CPUs: 4}}, Room: 1,
+		Devices:  map[string]placement.DeviceState{"GPU-a": {Lost: "gone"}},
+		Reserved: map[string]domain.Resources{"gpu1": {CPUs: 4}, "h": {CPUs: 4}}, Room: 1,
 	}
 	measured := domain.Admission{FreeGPUMemory: true}
 	for name, test := range map[string]struct {
@@ -490,24 +562,51 @@ func TestFits(t *testing.T) {
 		path   string
 		says   []string
 	}{
-		"it does":                  {func(*domain.Sweep) {}, "", nil},
-		"on the card":              {func(s *domain.Sweep) { *s = onGPUs(*s, 37*1199) }, "", nil},
-		"with what has to be free": {func(s *domain.Sweep) { *s = onGPUs(*s, 44_000); s.Admission = measured }, "", nil},
+		"it does":     {func(*domain.Sweep) {}, "", nil},
+		"on the card": {func(s *domain.Sweep) { *s = onGPUs(*s, 37*1199) }, "", nil},
+		"with what has to be free": {
+			func(s *domain.Sweep) { *s = onGPUs(*s, 44_000); s.Admission = measured }, "", nil,
+		},
 		"with another reserve": {func(s *domain.Sweep) {
 			*s = onGPUs(*s, 44_000)
 			s.Admission = measured
 			s.Admission.ReservePercent = new(4.0)
 		}, "", nil},
-		"too many processors":       {func(s *domain.Sweep) { s.Resources.CPUs = 4.5 }, "resources.cpus", []string{"4.5 CPUs", "4 CPUs"}},
-		"too much memory":           {func(s *domain.Sweep) { s.Resources.MemoryMiB = 64_001 }, "resources.memory_mib", []string{"64001 MiB", "64000 MiB"}},
-		"no such label":             {func(s *domain.Sweep) { s.Placement.Labels = map[string]string{"gpu": "h100"} }, "placement.labels", []string{`gpu = "h100"`}},
-		"spread by a label":         {func(s *domain.Sweep) { s.Placement.SpreadBy = "name" }, "", nil},
-		"by no such label":          {func(s *domain.Sweep) { s.Placement.SpreadBy = "rack" }, "placement.spread_by", []string{`label "rack"`, "are: name"}},
-		"no such host":              {func(s *domain.Sweep) { s.Placement.Hosts = []string{"h", "x"} }, "placement.hosts[1]", []string{`no host "x"`}},
-		"no such pool":              {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "q"} }, "gpus.pool", []string{`no GPU pool "q"`, "p"}},
-		"no card on the hosts":      {func(s *domain.Sweep) { *s = onGPUs(*s, 1); s.Placement.Hosts = []string{"h"} }, "gpus.count", []string{"hosts that it may use have 0", "gpu1"}},
-		"too large for a card":      {func(s *domain.Sweep) { *s = onGPUs(*s, 37*1199+1) }, "gpus.memory_mib", []string{"38 slots", "37 slots"}},
-		"more cards than there are": {func(s *domain.Sweep) { *s = onGPUs(*s, 1); s.GPUs.Count = new(2) }, "gpus.count", []string{"2 GPUs", "gpu1 has 1"}},
+		"too many processors": {
+			func(s *domain.Sweep) { s.Resources.CPUs = 4.5 }, "resources.cpus", []string{"4.5 CPUs", "4 CPUs"},
+		},
+		"too much memory": {
+			func(s *domain.Sweep) { s.Resources.MemoryMiB = 64_001 }, "resources.memory_mib",
+			[]string{"64001 MiB", "64000 MiB"},
+		},
+		"no such label": {
+			func(s *domain.Sweep) { s.Placement.Labels = map[string]string{"gpu": "h100"} }, "placement.labels",
+			[]string{`gpu = "h100"`},
+		},
+		"spread by a label": {func(s *domain.Sweep) { s.Placement.SpreadBy = "name" }, "", nil},
+		"by no such label": {
+			func(s *domain.Sweep) { s.Placement.SpreadBy = "rack" }, "placement.spread_by",
+			[]string{`label "rack"`, "are: name"},
+		},
+		"no such host": {
+			func(s *domain.Sweep) { s.Placement.Hosts = []string{"h", "x"} }, "placement.hosts[1]",
+			[]string{`no host "x"`},
+		},
+		"no such pool": {
+			func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "q"} }, "gpus.pool",
+			[]string{`no GPU pool "q"`, "p"},
+		},
+		"no card on the hosts": {
+			func(s *domain.Sweep) { *s = onGPUs(*s, 1); s.Placement.Hosts = []string{"h"} }, "gpus.count",
+			[]string{"hosts that it may use have 0", "gpu1"},
+		},
+		"too large for a card": {
+			func(s *domain.Sweep) { *s = onGPUs(*s, 37*1199+1) }, "gpus.memory_mib", []string{"38 slots", "37 slots"},
+		},
+		"more cards than there are": {
+			func(s *domain.Sweep) { *s = onGPUs(*s, 1); s.GPUs.Count = new(2) }, "gpus.count",
+			[]string{"2 GPUs", "gpu1 has 1"},
+		},
 		"never as much free": {func(s *domain.Sweep) {
 			*s = onGPUs(*s, 44_000)
 			s.Admission = measured

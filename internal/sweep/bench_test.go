@@ -10,7 +10,10 @@ import (
 // oneCard returns a sweep of 10,000 runs, of which 37 are on a GPU, some have succeeded, and the others wait. One has
 // just ended.
 func oneCard(ended int) (Cluster, []Queue) {
-	cluster := Cluster{Hosts: hostsOf(64, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")}), FreeGPUMiB: map[string]int64{"GPU-a": 4000}}
+	cluster := Cluster{
+		Hosts: hostsOf(64, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")}),
+		FreeGPUMiB: map[string]int64{"GPU-a": 4000},
+	}
 	q := queueOf(measuring("lr", domain.MaxRuns))
 	runs := map[string]domain.Run{}
 	for i, key := range q.Keys[:ended+36] {

@@ -69,7 +69,8 @@ func (c *card) note(run domain.Run) {
 		if run.StartedAt != nil && run.StartedAt.After(c.started) {
 			c.started = *run.StartedAt
 		}
-	case run.FinishedAt == nil || run.RanOut != nil && run.RanOut.At.Equal(*run.FinishedAt): // which makes no room for more
+	// which makes no room for more
+	case run.FinishedAt == nil || run.RanOut != nil && run.RanOut.At.Equal(*run.FinishedAt):
 	case run.FinishedAt.After(c.ended):
 		c.ended = *run.FinishedAt
 	}
@@ -148,7 +149,8 @@ func (d *decision) closedDevices(s domain.Sweep) map[string]placement.DeviceStat
 func (d *decision) closed(s domain.Sweep, device domain.Device) string {
 	c := d.cards[device.UUID]
 	if c.full() {
-		return fmt.Sprintf("a run ran out of its memory beside %d others: it is limited to that many until one ends", c.beside)
+		return fmt.Sprintf("a run ran out of its memory beside %d others: it is limited to that many until one ends",
+			c.beside)
 	}
 	if !s.Admission.FreeGPUMemory {
 		return ""
@@ -180,7 +182,9 @@ func needed(s domain.Sweep, device domain.Device) int64 {
 
 // tooSmall returns the state of the devices, with those closed that can never have as much free memory as a sweep waits
 // for.
-func tooSmall(s domain.Sweep, pools map[string]domain.GPUPoolDocument, known map[string]placement.DeviceState) map[string]placement.DeviceState {
+func tooSmall(
+	s domain.Sweep, pools map[string]domain.GPUPoolDocument, known map[string]placement.DeviceState,
+) map[string]placement.DeviceState {
 	if s.GPUs == nil || !s.Admission.FreeGPUMemory {
 		return known
 	}
@@ -190,7 +194,8 @@ func tooSmall(s domain.Sweep, pools map[string]domain.GPUPoolDocument, known map
 		for _, device := range devices {
 			if need := needed(s, device); need > device.MemoryMiB {
 				state := states[device.UUID]
-				state.Closed = fmt.Sprintf("it has %d MiB of memory, and a run needs %d free, with the reserve", device.MemoryMiB, need)
+				state.Closed = fmt.Sprintf("it has %d MiB of memory, and a run needs %d free, with the reserve",
+					device.MemoryMiB, need)
 				states[device.UUID] = state
 			}
 		}

@@ -94,7 +94,8 @@ func Stale(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) bool {
 	if run.State == domain.RunPaused && !run.Active() {
 		return false // it starts over in any case once it is resumed
 	}
-	if run.Revision < doc.MinRun || run.Revision < doc.Anew[own.Key] || run.State.Ended() && run.State != domain.RunSucceeded && run.Revision < doc.MinFailed {
+	if run.Revision < doc.MinRun || run.Revision < doc.Anew[own.Key] ||
+		run.State.Ended() && run.State != domain.RunSucceeded && run.Revision < doc.MinFailed {
 		return true
 	}
 	seal := sealed(own)

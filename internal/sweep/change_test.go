@@ -19,7 +19,8 @@ import (
 func TestChange(t *testing.T) {
 	const all, unsuccessful = "cancelled failed on oom succeeded waits", "cancelled failed oom"
 	states := map[string]domain.RunState{
-		"succeeded": domain.RunSucceeded, "failed": domain.RunFailed, "oom": domain.RunOutOfMemory, "cancelled": domain.RunCancelled, "on": domain.RunRunning,
+		"succeeded": domain.RunSucceeded, "failed": domain.RunFailed, "oom": domain.RunOutOfMemory,
+		"cancelled": domain.RunCancelled, "on": domain.RunRunning,
 		"waits": domain.RunQueued,
 	}
 	for name, test := range map[string]struct {
@@ -30,26 +31,42 @@ func TestChange(t *testing.T) {
 		"image":           {func(s *domain.Sweep) { s.Image = "trainer:2" }, all, unsuccessful, all},
 		"command":         {func(s *domain.Sweep) { s.Command = []string{"train", "-v"} }, all, unsuccessful, all},
 		"common variable": {func(s *domain.Sweep) { s.Env = map[string]string{"EPOCHS": "3"} }, all, unsuccessful, all},
-		"container":       {func(s *domain.Sweep) { s.Container = &domain.Container{ShmSizeMiB: 64} }, all, unsuccessful, all},
-		"triggers":        {func(s *domain.Sweep) { s.Triggers = map[string]string{"data": "2"} }, "", unsuccessful, all},
-		"resources":       {func(s *domain.Sweep) { s.Resources.MemoryMiB = 4600 }, "", unsuccessful, ""},
-		"limits":          {func(s *domain.Sweep) { s.Resources.Limits.MemoryMiB = 4600 }, "", unsuccessful, ""},
-		"GPU memory":      {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", MemoryMiB: 2400} }, "", unsuccessful, ""},
-		"no GPUs":         {func(s *domain.Sweep) { s.GPUs = nil }, "", unsuccessful, ""},
+		"container": {
+			func(s *domain.Sweep) { s.Container = &domain.Container{ShmSizeMiB: 64} }, all, unsuccessful, all,
+		},
+		"triggers":  {func(s *domain.Sweep) { s.Triggers = map[string]string{"data": "2"} }, "", unsuccessful, all},
+		"resources": {func(s *domain.Sweep) { s.Resources.MemoryMiB = 4600 }, "", unsuccessful, ""},
+		"limits":    {func(s *domain.Sweep) { s.Resources.Limits.MemoryMiB = 4600 }, "", unsuccessful, ""},
+		"GPU memory": {
+			func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", MemoryMiB: 2400} }, "", unsuccessful, "",
+		},
+		"no GPUs": {func(s *domain.Sweep) { s.GPUs = nil }, "", unsuccessful, ""},
 		"how it is run": {func(s *domain.Sweep) {
 			s.MaxParallel, s.Priority, s.GracePeriod = new(3), 1, seconds(1)
 			s.Placement = domain.Placement{Strategy: domain.Pack, SpreadBy: "rack"}
-			s.Admission, s.Retry, s.OnFailure = domain.Admission{FreeMemory: true}, domain.Retry{MaxAttempts: new(9)}, &domain.SweepOnFailure{After: 1}
-			s.Objective, s.WaitFor, s.ExitCodes = &domain.Objective{Pattern: "(.)"}, domain.WaitEnded, &domain.ExitCodeRule{}
+			s.Admission, s.Retry, s.OnFailure = domain.Admission{
+				FreeMemory: true,
+			}, domain.Retry{MaxAttempts: new(9)}, &domain.SweepOnFailure{After: 1}
+			s.Objective, s.WaitFor, s.ExitCodes = &domain.Objective{
+				Pattern: "(.)",
+			}, domain.WaitEnded, &domain.ExitCodeRule{}
 		}, "", "", ""},
-		"one's variable": {func(s *domain.Sweep) { s.Runs["succeeded"]["LR"] = "1" }, "succeeded", "succeeded", "succeeded"},
+		"one's variable": {
+			func(s *domain.Sweep) { s.Runs["succeeded"]["LR"] = "1" }, "succeeded", "succeeded", "succeeded",
+		},
 		"one more of it": {func(s *domain.Sweep) { s.Runs["on"]["SEED"] = "1" }, "on", "on", "on"},
 		"a key more":     {func(s *domain.Sweep) { s.Runs["new"] = nil }, "", "", ""},
 		"a key less":     {func(s *domain.Sweep) { delete(s.Runs, "failed") }, "", "", ""},
-		"one's variable and the image": {func(s *domain.Sweep) { s.Runs["succeeded"]["LR"], s.Image = "1", "trainer:2" },
-			all, "cancelled failed oom succeeded", all},
+		"one's variable and the image": {
+			func(s *domain.Sweep) { s.Runs["succeeded"]["LR"], s.Image = "1", "trainer:2" },
+			all,
+			"cancelled failed oom succeeded", all,
+		},
 	} {
-		for rule, want := range map[domain.Rerun]string{"": test.changed, domain.RerunChanged: test.changed, domain.RerunFailed: test.failed, domain.RerunAll: test.each} {
+		for rule, want := range map[domain.Rerun]string{
+			"": test.changed, domain.RerunChanged: test.changed, domain.RerunFailed: test.failed,
+			domain.RerunAll: test.each,
+		} {
 			t.Run(fmt.Sprintf("%s, %q", name, rule), func(t *testing.T) {
 				s := onGPUs(sweepOf("lr", 0), 1199)
 				s.Rerun, s.Triggers = rule, map[string]string{"data": "1"}
@@ -99,12 +116,15 @@ func TestChange(t *testing.T) {
 // TestChangeOfNone checks a new sweep, of which nothing was stored. All of its runs wait, including those of an earlier
 // sweep with its name.
 func TestChangeOfNone(t *testing.T) {
-	doc := Change(domain.SweepDocument{}, domain.SweepDocument{Spec: domain.Sweep{Name: "lr", Rerun: domain.RerunFailed}})
+	doc := Change(domain.SweepDocument{},
+		domain.SweepDocument{Spec: domain.Sweep{Name: "lr", Rerun: domain.RerunFailed}})
 	if doc.MinRun != 1 || doc.MinFailed != 0 {
 		t.Errorf("the first document is %+v", doc)
 	}
 	doc.Revision = 1
-	for _, run := range []domain.Run{{}, {State: domain.RunQueued}, {State: domain.RunRunning}, {State: domain.RunSucceeded}} {
+	for _, run := range []domain.Run{
+		{}, {State: domain.RunQueued}, {State: domain.RunRunning}, {State: domain.RunSucceeded},
+	} {
 		if !Stale(doc, domain.RunSpec{}, run) {
 			t.Errorf("%+v is not stale", run)
 		}
@@ -125,10 +145,12 @@ func TestFailingAfterAChange(t *testing.T) {
 	if Stale(doc, s.Run("r0"), run) {
 		t.Error("it is stale while it runs")
 	}
-	if ended := Ended(s, run, domain.Observed{State: domain.StateCompleted, ExitCode: new(0)}, nil, 0, noon); Stale(doc, s.Run("r0"), ended) {
+	if ended := Ended(s, run, domain.Observed{State: domain.StateCompleted, ExitCode: new(0)}, nil, 0,
+		noon); Stale(doc, s.Run("r0"), ended) {
 		t.Error("it is stale though it succeeded")
 	}
-	if ended := Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0, noon); !Stale(doc, s.Run("r0"), ended) {
+	if ended := Ended(s, run, domain.Observed{State: domain.StateFailed, ExitCode: new(1)}, nil, 0,
+		noon); !Stale(doc, s.Run("r0"), ended) {
 		t.Error("it is not stale though it failed")
 	}
 }
@@ -143,10 +165,12 @@ func TestChangesAddUp(t *testing.T) {
 	s.Priority = 7
 	third := Change(second, documentOf(s))
 	third.Revision = 3
-	if run := (domain.Run{State: domain.RunSucceeded, Revision: 1, Seal: Seal(s.Run("r0"))}); !Stale(third, s.Run("r0"), run) {
+	if run := (domain.Run{State: domain.RunSucceeded, Revision: 1, Seal: Seal(s.Run("r0"))}); !Stale(third, s.Run("r0"),
+		run) {
 		t.Errorf("by %+v it is not stale", third)
 	}
-	if run := (domain.Run{State: domain.RunSucceeded, Revision: 2, Seal: Seal(s.Run("r0"))}); Stale(third, s.Run("r0"), run) {
+	if run := (domain.Run{State: domain.RunSucceeded, Revision: 2, Seal: Seal(s.Run("r0"))}); Stale(third, s.Run("r0"),
+		run) {
 		t.Errorf("by %+v it is stale", third)
 	}
 }
@@ -154,7 +178,8 @@ func TestChangesAddUp(t *testing.T) {
 func TestSeal(t *testing.T) {
 	owns := []domain.RunSpec{{}, {Config: "{}"}, {Config: "[]"}, {Env: map[string]string{"A": "1"}, Config: "{}"}}
 	for _, env := range []map[string]string{
-		{"A": ""}, {"A": "1"}, {"A": "11"}, {"A1": "1"}, {"B": "1"}, {"A": "1", "B": "1"}, {"A": "1B1"}, {"A": "B", "B": "A"}, {"A": "A", "B": "B"},
+		{"A": ""}, {"A": "1"}, {"A": "11"}, {"A1": "1"}, {"B": "1"}, {"A": "1", "B": "1"}, {"A": "1B1"},
+		{"A": "B", "B": "A"}, {"A": "A", "B": "B"},
 	} {
 		owns = append(owns, domain.RunSpec{Env: env})
 	}
@@ -197,7 +222,8 @@ func TestAgain(t *testing.T) {
 			t.Errorf("%s: stale is %t", key, stale)
 		}
 	}
-	if run := Start(next, s.Run("r1"), succeeded("r1"), domain.Assignment{Host: "a"}, 2, noon); Stale(next, s.Run("r1"), run) || run.Attempts != 1 {
+	if run := Start(next, s.Run("r1"), succeeded("r1"), domain.Assignment{Host: "a"}, 2,
+		noon); Stale(next, s.Run("r1"), run) || run.Attempts != 1 {
 		t.Errorf("started anew, it is %+v", run)
 	}
 	later := Change(next, domain.SweepDocument{Spec: stored.Spec, Count: 3})

@@ -106,12 +106,14 @@ func TestSplitAndJoin(t *testing.T) {
 		s := sweepOf("lr", 0)
 		for i := range rapid.IntRange(0, 30).Draw(t, "runs") {
 			env := rapid.MapOfN(rapid.StringMatching(`[A-Z]{1,3}`), rapid.String(), 0, 3).Draw(t, "env")
-			if size := rapid.SampledFrom([]int{0, 0, 0, 1000, chunkBytes / 3, chunkBytes + 1}).Draw(t, "size"); size > 0 {
+			if size := rapid.SampledFrom([]int{0, 0, 0, 1000, chunkBytes / 3, chunkBytes + 1}).Draw(t,
+				"size"); size > 0 {
 				env["LONG"] = strings.Repeat("x", size)
 			}
 			key := fmt.Sprintf("r%d", i)
 			s.Runs[key] = env
-			if config := rapid.SampledFrom([]string{"", "{}", strings.Repeat("y", chunkBytes/3)}).Draw(t, "config"); config != "" {
+			if config := rapid.SampledFrom([]string{"", "{}", strings.Repeat("y", chunkBytes/3)}).Draw(t,
+				"config"); config != "" {
 				if s.Config == nil {
 					s.Config = map[string]string{}
 				}

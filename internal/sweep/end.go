@@ -42,7 +42,8 @@ func outOfMemoryLine(s domain.Sweep, log []string) (string, bool) {
 	}
 	for _, line := range slices.Backward(log) {
 		matches := func(p *regexp.Regexp) bool { return p.MatchString(line) }
-		if slices.ContainsFunc(own, matches) || slices.ContainsFunc(outOfMemory, matches) && !harmless.MatchString(line) {
+		if slices.ContainsFunc(own, matches) ||
+			slices.ContainsFunc(outOfMemory, matches) && !harmless.MatchString(line) {
 			if len(line) > longestReason {
 				line = strings.ToValidUTF8(line[:longestReason], "") + "…"
 			}
@@ -74,13 +75,17 @@ func valueIn(o *domain.Objective, log []string) *float64 {
 }
 
 // Start returns a run whose next attempt starts at a place, in a batch.
-func Start(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, at domain.Assignment, batch int, now time.Time) domain.Run {
+func Start(
+	doc domain.SweepDocument, own domain.RunSpec, run domain.Run, at domain.Assignment, batch int, now time.Time,
+) domain.Run {
 	if run.State == "" || Stale(doc, own, run) {
 		run = domain.Run{Reports: run.Reports}
 	}
 	return domain.Run{
-		State: domain.RunRunning, Revision: doc.Revision, Seal: Seal(own), Attempts: run.Attempts + 1, Failures: run.Failures, OutOfMemory: run.OutOfMemory,
-		Batch: batch, Assignment: &at, StartedAt: &now, Needs: &domain.RunNeeds{Resources: doc.Spec.Resources, GPUs: doc.Spec.GPUs}, RanOut: run.RanOut,
+		State: domain.RunRunning, Revision: doc.Revision, Seal: Seal(own), Attempts: run.Attempts + 1,
+		Failures: run.Failures, OutOfMemory: run.OutOfMemory,
+		Batch: batch, Assignment: &at, StartedAt: &now,
+		Needs: &domain.RunNeeds{Resources: doc.Spec.Resources, GPUs: doc.Spec.GPUs}, RanOut: run.RanOut,
 		Reports: run.Reports,
 	}
 }
@@ -152,7 +157,8 @@ func ranOutOfMemory(s domain.Sweep, run domain.Run, line string, beside int) dom
 	run.State = domain.RunQueued
 	if run.OutOfMemory >= s.OutOfMemoryAttempts() {
 		run.State = domain.RunOutOfMemory
-		run.Reason = fmt.Sprintf("out of GPU memory in %d attempts, the last one beside %d other runs: reduce its memory use or raise gpus.memory_mib: %s", run.OutOfMemory, beside, line)
+		run.Reason = fmt.Sprintf("out of GPU memory in %d attempts, the last one beside %d other runs: reduce its "+
+			"memory use or raise gpus.memory_mib: %s", run.OutOfMemory, beside, line)
 	}
 	return run
 }
@@ -205,5 +211,6 @@ func Failing(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.Ru
 	if failed < s.OnFailure.After {
 		return "", false
 	}
-	return fmt.Sprintf("%d runs have failed, and on_failure.after is %d", failed, s.OnFailure.After), cmp.Or(s.OnFailure.Then, domain.SweepStop) == domain.SweepStop
+	return fmt.Sprintf("%d runs have failed, and on_failure.after is %d", failed,
+		s.OnFailure.After), cmp.Or(s.OnFailure.Then, domain.SweepStop) == domain.SweepStop
 }

@@ -14,10 +14,14 @@ import (
 
 // failedWith returns an attempt that ended with an exit code.
 func failedWith(code int, why string) domain.Observed {
-	return domain.Observed{State: domain.StateFailed, ExitCode: &code, LastError: why, StartedAt: new(at(-60)), FinishedAt: new(at(-1))}
+	return domain.Observed{
+		State: domain.StateFailed, ExitCode: &code, LastError: why, StartedAt: new(at(-60)), FinishedAt: new(at(-1)),
+	}
 }
 
-var completed = domain.Observed{State: domain.StateCompleted, ExitCode: new(0), StartedAt: new(at(-60)), FinishedAt: new(at(-1))}
+var completed = domain.Observed{
+	State: domain.StateCompleted, ExitCode: new(0), StartedAt: new(at(-60)), FinishedAt: new(at(-1)),
+}
 
 func TestEnded(t *testing.T) {
 	const oom = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
@@ -35,39 +39,51 @@ func TestEnded(t *testing.T) {
 			nil, domain.Run{}, completed, []string{"accuracy=0.5", "accuracy=0.75", "done"},
 			domain.Run{State: domain.RunSucceeded, ExitCode: new(0), Value: new(0.75)}, nil, "",
 		},
-		"success without a value": {nil, domain.Run{}, completed, []string{"done"}, domain.Run{State: domain.RunSucceeded, ExitCode: new(0)}, nil, ""},
+		"success without a value": {
+			nil, domain.Run{}, completed, []string{"done"}, domain.Run{State: domain.RunSucceeded, ExitCode: new(0)},
+			nil, "",
+		},
 		"success after failures": {
 			nil, domain.Run{Failures: 2, OutOfMemory: 1, Reason: "it failed"}, completed, nil,
 			domain.Run{State: domain.RunSucceeded, ExitCode: new(0), Failures: 2, OutOfMemory: 1}, nil, "",
 		},
-		"success though memory ran out once": {nil, domain.Run{}, completed, []string{oom}, domain.Run{State: domain.RunSucceeded, ExitCode: new(0)}, nil, ""},
+		"success though memory ran out once": {
+			nil, domain.Run{}, completed, []string{oom}, domain.Run{State: domain.RunSucceeded, ExitCode: new(0)}, nil,
+			"",
+		},
 
 		"failure": {
 			nil, domain.Run{}, failedWith(3, "exit code 3"), []string{"accuracy=0.1"},
 			domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 1, Value: new(0.1)}, nil, "exit code 3",
 		},
 		"failure that says nothing": {
-			nil, domain.Run{}, domain.Observed{State: domain.StateFailed}, nil, domain.Run{State: domain.RunFailed, Failures: 1}, nil, "it failed",
+			nil, domain.Run{}, domain.Observed{State: domain.StateFailed}, nil,
+			domain.Run{State: domain.RunFailed, Failures: 1}, nil, "it failed",
 		},
 		"failure to be tried again": {
 			func(s *domain.Sweep) { s.Retry = retrying(3) }, domain.Run{}, failedWith(3, "exit code 3"), nil,
-			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 1, NotBefore: new(at(10))}, nil, "exit code 3",
+			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 1, NotBefore: new(at(10))}, nil,
+			"exit code 3",
 		},
 		"the second failure": {
 			func(s *domain.Sweep) { s.Retry = retrying(3) }, domain.Run{Failures: 1}, failedWith(3, "exit code 3"), nil,
-			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 2, NotBefore: new(at(20))}, nil, "exit code 3",
+			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 2, NotBefore: new(at(20))}, nil,
+			"exit code 3",
 		},
 		"the last failure": {
 			func(s *domain.Sweep) { s.Retry = retrying(3) }, domain.Run{Failures: 2}, failedWith(3, "exit code 3"), nil,
-			domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 3}, []string{"3 failed attempts"}, "exit code 3",
+			domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 3}, []string{"3 failed attempts"},
+			"exit code 3",
 		},
 		"the tenth failure of as many as it takes": {
 			func(s *domain.Sweep) { s.Retry = retrying(0) }, domain.Run{Failures: 9}, failedWith(3, "exit code 3"), nil,
-			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 10, NotBefore: new(at(300))}, nil, "exit code 3",
+			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 10, NotBefore: new(at(300))}, nil,
+			"exit code 3",
 		},
 		"failure without a delay": {
 			func(s *domain.Sweep) { s.Retry.MaxAttempts = new(2) }, domain.Run{}, failedWith(3, "exit code 3"), nil,
-			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 1, NotBefore: new(at(1))}, nil, "exit code 3",
+			domain.Run{State: domain.RunQueued, ExitCode: new(3), Failures: 1, NotBefore: new(at(1))}, nil,
+			"exit code 3",
 		},
 		"program not found": {
 			func(s *domain.Sweep) { s.Retry = retrying(3) }, domain.Run{}, failedWith(127, "exit code 127"), nil,
@@ -77,58 +93,89 @@ func TestEnded(t *testing.T) {
 			func(s *domain.Sweep) {
 				s.Retry, s.ExitCodes = retrying(3), &domain.ExitCodeRule{Final: domain.ExitCodes{"2-3"}}
 			},
-			domain.Run{}, failedWith(3, "exit code 3"), nil, domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 1}, nil, "exit code 3",
+			domain.Run{}, failedWith(3, "exit code 3"), nil,
+			domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 1}, nil, "exit code 3",
 		},
 		"no final exit codes": {
-			func(s *domain.Sweep) { s.Retry, s.ExitCodes = retrying(3), &domain.ExitCodeRule{} }, domain.Run{}, failedWith(127, "exit code 127"), nil,
-			domain.Run{State: domain.RunQueued, ExitCode: new(127), Failures: 1, NotBefore: new(at(10))}, nil, "exit code 127",
+			func(s *domain.Sweep) { s.Retry, s.ExitCodes = retrying(3), &domain.ExitCodeRule{} }, domain.Run{},
+			failedWith(127, "exit code 127"), nil,
+			domain.Run{State: domain.RunQueued, ExitCode: new(127), Failures: 1, NotBefore: new(at(10))}, nil,
+			"exit code 127",
 		},
 		"not started": {
-			func(s *domain.Sweep) { s.Retry = retrying(2) }, domain.Run{}, domain.Observed{State: domain.StateFailed, Unstarted: true, LastError: "no such image"}, nil,
+			func(s *domain.Sweep) { s.Retry = retrying(2) }, domain.Run{},
+			domain.Observed{State: domain.StateFailed, Unstarted: true, LastError: "no such image"}, nil,
 			domain.Run{State: domain.RunQueued, Failures: 1, NotBefore: new(at(10))}, nil, "no such image",
 		},
 		"killed for its memory": {
-			func(s *domain.Sweep) { s.Resources.MemoryMiB = 2300 }, domain.Run{}, failedWith(137, "exit code 137 (signal 9)"), nil,
-			domain.Run{State: domain.RunFailed, ExitCode: new(137), Failures: 1}, []string{"more than 2300 MiB", "raise resources.memory_mib"}, "exit code 137",
+			func(s *domain.Sweep) { s.Resources.MemoryMiB = 2300 }, domain.Run{},
+			failedWith(137, "exit code 137 (signal 9)"), nil,
+			domain.Run{State: domain.RunFailed, ExitCode: new(137), Failures: 1},
+			[]string{"more than 2300 MiB", "raise resources.memory_mib"}, "exit code 137",
 		},
 		"killed by its limit": {
-			func(s *domain.Sweep) { s.Resources.MemoryMiB, s.Resources.Limits.MemoryMiB = 2300, 4000 }, domain.Run{}, failedWith(137, "exit code 137 (signal 9)"), nil,
-			domain.Run{State: domain.RunFailed, ExitCode: new(137), Failures: 1}, []string{"more than 4000 MiB"}, "exit code 137",
+			func(s *domain.Sweep) { s.Resources.MemoryMiB, s.Resources.Limits.MemoryMiB = 2300, 4000 }, domain.Run{},
+			failedWith(137, "exit code 137 (signal 9)"), nil,
+			domain.Run{State: domain.RunFailed, ExitCode: new(137), Failures: 1}, []string{"more than 4000 MiB"},
+			"exit code 137",
 		},
 		"killed without a limit": {
-			nil, domain.Run{}, failedWith(137, "exit code 137 (signal 9)"), nil, domain.Run{State: domain.RunFailed, ExitCode: new(137), Failures: 1}, nil, "exit code 137 (signal 9)",
+			nil, domain.Run{}, failedWith(137, "exit code 137 (signal 9)"), nil,
+			domain.Run{State: domain.RunFailed, ExitCode: new(137), Failures: 1}, nil, "exit code 137 (signal 9)",
 		},
 		"stopped by somebody": {
-			nil, domain.Run{Failures: 1}, domain.Observed{State: domain.StateStopped, ExitCode: new(143), FinishedAt: new(at(-1))}, []string{oom},
+			nil, domain.Run{Failures: 1},
+			domain.Observed{State: domain.StateStopped, ExitCode: new(143), FinishedAt: new(at(-1))}, []string{oom},
 			domain.Run{State: domain.RunQueued, ExitCode: new(143), Failures: 1}, nil, "stopped by someone else",
 		},
 
 		"out of GPU memory": {
 			nil, domain.Run{}, failedWith(1, "exit code 1"), []string{oom, "  File train.py"},
-			domain.Run{State: domain.RunQueued, ExitCode: new(1), OutOfMemory: 1, RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36}},
+			domain.Run{
+				State: domain.RunQueued, ExitCode: new(1), OutOfMemory: 1,
+				RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36},
+			},
 			[]string{"beside 36 other runs", oom}, "out of GPU memory",
 		},
 		"out of GPU memory uses up no attempt": {
-			func(s *domain.Sweep) { s.Retry = retrying(2) }, domain.Run{Failures: 1, OutOfMemory: 3}, failedWith(1, "exit code 1"), []string{oom},
-			domain.Run{State: domain.RunQueued, ExitCode: new(1), Failures: 1, OutOfMemory: 4, RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36}},
+			func(s *domain.Sweep) { s.Retry = retrying(2) }, domain.Run{Failures: 1, OutOfMemory: 3},
+			failedWith(1, "exit code 1"), []string{oom},
+			domain.Run{
+				State: domain.RunQueued, ExitCode: new(1), Failures: 1, OutOfMemory: 4,
+				RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36},
+			},
 			nil, "out of GPU memory",
 		},
 		"out of GPU memory with a final exit code": {
 			nil, domain.Run{}, failedWith(127, "exit code 127"), []string{oom},
-			domain.Run{State: domain.RunQueued, ExitCode: new(127), OutOfMemory: 1, RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36}}, nil, "out of GPU memory",
+			domain.Run{
+				State: domain.RunQueued, ExitCode: new(127), OutOfMemory: 1,
+				RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36},
+			}, nil, "out of GPU memory",
 		},
 		"out of GPU memory for good": {
 			nil, domain.Run{OutOfMemory: 4}, failedWith(1, "exit code 1"), []string{oom},
-			domain.Run{State: domain.RunOutOfMemory, ExitCode: new(1), OutOfMemory: 5, RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36}},
+			domain.Run{
+				State: domain.RunOutOfMemory, ExitCode: new(1), OutOfMemory: 5,
+				RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36},
+			},
 			[]string{"in 5 attempts", "beside 36", "raise gpus.memory_mib", oom}, "out of GPU memory",
 		},
 		"out of GPU memory for good at once": {
-			func(s *domain.Sweep) { s.Retry.OutOfMemory = new(0) }, domain.Run{}, failedWith(1, "exit code 1"), []string{oom},
-			domain.Run{State: domain.RunOutOfMemory, ExitCode: new(1), OutOfMemory: 1, RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36}}, nil, "out of GPU memory",
+			func(s *domain.Sweep) { s.Retry.OutOfMemory = new(0) }, domain.Run{}, failedWith(1, "exit code 1"),
+			[]string{oom},
+			domain.Run{
+				State: domain.RunOutOfMemory, ExitCode: new(1), OutOfMemory: 1,
+				RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36},
+			}, nil, "out of GPU memory",
 		},
 		"by its own pattern": {
-			func(s *domain.Sweep) { s.Retry.Patterns = []string{`^kaputt`} }, domain.Run{}, failedWith(1, "exit code 1"), []string{"kaputt: the card"},
-			domain.Run{State: domain.RunQueued, ExitCode: new(1), OutOfMemory: 1, RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36}},
+			func(s *domain.Sweep) { s.Retry.Patterns = []string{`^kaputt`} }, domain.Run{},
+			failedWith(1, "exit code 1"), []string{"kaputt: the card"},
+			domain.Run{
+				State: domain.RunQueued, ExitCode: new(1), OutOfMemory: 1,
+				RanOut: &domain.RanOut{At: at(-1), GPUs: "GPU-a", Beside: 36},
+			},
 			[]string{"kaputt: the card"}, "out of GPU memory",
 		},
 		"without GPUs it is a failure": {
@@ -142,17 +189,21 @@ func TestEnded(t *testing.T) {
 			if test.change != nil {
 				test.change(&s)
 			}
-			run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}, 1, at(-50))
+			run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}, 1,
+				at(-50))
 			run.Failures, run.OutOfMemory, run.Reason = test.run.Failures, test.run.OutOfMemory, test.run.Reason
 			run.PeakMemoryMiB = new(int64(100))
 			got := Ended(s, run, test.observed, test.log, 36, noon)
-			if got.Active() || got.Needs != nil || got.Attempts != 1 || got.Seal != run.Seal || got.Revision != run.Revision || got.PeakMemoryMiB == nil {
+			if got.Active() || got.Needs != nil || got.Attempts != 1 || got.Seal != run.Seal ||
+				got.Revision != run.Revision || got.PeakMemoryMiB == nil {
 				t.Errorf("it has become %+v", got)
 			}
-			if test.observed.FinishedAt != nil && !got.FinishedAt.Equal(*test.observed.FinishedAt) && got.State != domain.RunQueued || got.FinishedAt == nil || got.StartedAt == nil {
+			if test.observed.FinishedAt != nil && !got.FinishedAt.Equal(*test.observed.FinishedAt) &&
+				got.State != domain.RunQueued || got.FinishedAt == nil || got.StartedAt == nil {
 				t.Errorf("it went from %v to %v", got.StartedAt, got.FinishedAt)
 			}
-			ignored := cmpopts.IgnoreFields(domain.Run{}, "Revision", "Seal", "Attempts", "Batch", "Assignment", "StartedAt", "FinishedAt", "PeakMemoryMiB", "Reason")
+			ignored := cmpopts.IgnoreFields(domain.Run{}, "Revision", "Seal", "Attempts", "Batch", "Assignment",
+				"StartedAt", "FinishedAt", "PeakMemoryMiB", "Reason")
 			if diff := cmp.Diff(test.want, got, ignored); diff != "" {
 				t.Errorf("run (-want +got):\n%s", diff)
 			}
@@ -218,9 +269,11 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestLongLines checks that a long line is shortened, as it is stored with each run.
 func TestLongLines(t *testing.T) {
-	for _, line := range []string{"CUDA out of memory" + strings.Repeat("ä", 10_000), "CUDA out of memory." + strings.Repeat("ä", 10_000)} {
+	for _, line := range []string{"CUDA out of memory" +
+		strings.Repeat("ä", 10_000), "CUDA out of memory." + strings.Repeat("ä", 10_000)} {
 		got, found := outOfMemoryLine(domain.Sweep{}, []string{line})
-		if !found || len(got) > longestReason+len("…") || !utf8.ValidString(got) || !strings.HasPrefix(got, "CUDA out of memory") {
+		if !found || len(got) > longestReason+len("…") || !utf8.ValidString(got) ||
+			!strings.HasPrefix(got, "CUDA out of memory") {
 			t.Errorf("of %d bytes there are left %d: %q", len(line), len(got), got)
 		}
 	}
@@ -258,12 +311,14 @@ func TestBackOff(t *testing.T) {
 		failures int
 		want     time.Duration
 	}{
-		{nil, 1, time.Second}, {nil, 9, 256 * time.Second}, {seconds(0), 5, 0}, {seconds(1), 1, time.Second}, {seconds(1), 2, 2 * time.Second}, {seconds(1), 5, 16 * time.Second},
+		{nil, 1, time.Second}, {nil, 9, 256 * time.Second}, {seconds(0), 5, 0}, {seconds(1), 1, time.Second},
+		{seconds(1), 2, 2 * time.Second}, {seconds(1), 5, 16 * time.Second},
 		{seconds(1), 9, 256 * time.Second}, {seconds(1), 10, longestBackOff}, {seconds(1), 1_000_000, longestBackOff},
 		{seconds(3600), 1, time.Hour}, {seconds(3600), 3, time.Hour},
 	} {
 		if got := backOff(domain.Retry{Delay: test.delay}, test.failures); got != test.want {
-			t.Errorf("after %d failures with a delay of %v it takes %s, want %s", test.failures, test.delay, got, test.want)
+			t.Errorf("after %d failures with a delay of %v it takes %s, want %s", test.failures, test.delay, got,
+				test.want)
 		}
 	}
 }
@@ -275,12 +330,15 @@ func TestStart(t *testing.T) {
 	place := domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a"}
 	out := &domain.RanOut{At: at(-5), GPUs: "GPU-b", Beside: 3}
 	before := domain.Run{
-		State: domain.RunQueued, Revision: 4, Seal: Seal(s.Run("r0")), Attempts: 3, Failures: 1, OutOfMemory: 2, Batch: 7, Assignment: &domain.Assignment{Host: "gpu0"},
-		StartedAt: new(at(-9)), FinishedAt: new(at(-5)), ExitCode: new(1), NotBefore: new(at(-2)), RanOut: out, PeakMemoryMiB: new(int64(1)), Value: new(1.0), Reason: "x",
+		State: domain.RunQueued, Revision: 4, Seal: Seal(s.Run("r0")), Attempts: 3, Failures: 1, OutOfMemory: 2,
+		Batch: 7, Assignment: &domain.Assignment{Host: "gpu0"},
+		StartedAt: new(at(-9)), FinishedAt: new(at(-5)), ExitCode: new(1), NotBefore: new(at(-2)), RanOut: out,
+		PeakMemoryMiB: new(int64(1)), Value: new(1.0), Reason: "x",
 	}
 	first := domain.Run{
-		State: domain.RunRunning, Revision: 5, Seal: Seal(s.Run("r0")), Attempts: 1, Batch: 8, Assignment: &place, StartedAt: new(noon),
-		Needs: &domain.RunNeeds{GPUs: s.GPUs},
+		State: domain.RunRunning, Revision: 5, Seal: Seal(s.Run("r0")), Attempts: 1, Batch: 8, Assignment: &place,
+		StartedAt: new(noon),
+		Needs:     &domain.RunNeeds{GPUs: s.GPUs},
 	}
 	again := first
 	again.Attempts, again.Failures, again.OutOfMemory, again.RanOut = 4, 1, 2, out
@@ -289,7 +347,8 @@ func TestStart(t *testing.T) {
 	old := before
 	old.Revision = 2
 	for name, test := range map[string]struct{ run, want domain.Run }{
-		"the first time": {domain.Run{}, first}, "again": {before, again}, "with another environment": {other, first}, "as another program": {old, first},
+		"the first time": {domain.Run{}, first}, "again": {before, again}, "with another environment": {other, first},
+		"as another program": {old, first},
 	} {
 		if diff := cmp.Diff(test.want, Start(doc, s.Run("r0"), test.run, place, 8, noon)); diff != "" {
 			t.Errorf("%s: run (-want +got):\n%s", name, diff)
@@ -303,7 +362,8 @@ func TestLost(t *testing.T) {
 	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
 	run.Failures, run.OutOfMemory = 1, 2
 	lost := Lost(run, "its host is gone", at(5))
-	if lost.State != domain.RunQueued || lost.Attempts != 1 || lost.Failures != 1 || lost.OutOfMemory != 2 || lost.Active() || lost.NotBefore != nil || lost.Reason != "its host is gone" {
+	if lost.State != domain.RunQueued || lost.Attempts != 1 || lost.Failures != 1 || lost.OutOfMemory != 2 ||
+		lost.Active() || lost.NotBefore != nil || lost.Reason != "its host is gone" {
 		t.Errorf("it has become %+v", lost)
 	}
 	if lost.FinishedAt == nil || !lost.FinishedAt.Equal(at(5)) {
@@ -319,7 +379,10 @@ func TestCancelled(t *testing.T) {
 	on := Start(doc, own, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
 	before := on // started before a trigger asked to retry failed runs
 	before.Revision = 2
-	waits := domain.Run{State: domain.RunQueued, Revision: 2, Seal: Seal(own), Attempts: 1, Failures: 1, FinishedAt: new(at(-9)), NotBefore: new(at(9))}
+	waits := domain.Run{
+		State: domain.RunQueued, Revision: 2, Seal: Seal(own), Attempts: 1, Failures: 1, FinishedAt: new(at(-9)),
+		NotBefore: new(at(9)),
+	}
 	for name, test := range map[string]struct {
 		run      domain.Run
 		attempts int
@@ -329,10 +392,13 @@ func TestCancelled(t *testing.T) {
 		"one that waits":                {waits, 1, new(at(-9))},
 		"one that is on":                {on, 1, new(at(5))},
 		"one that was started before":   {before, 1, new(at(5))},
-		"one that is to start anew":     {domain.Run{State: domain.RunFailed, Revision: 1, Seal: Seal(own), Attempts: 4}, 0, nil},
+		"one that is to start anew": {
+			domain.Run{State: domain.RunFailed, Revision: 1, Seal: Seal(own), Attempts: 4}, 0, nil,
+		},
 	} {
 		got := Cancelled(doc, own, test.run, "too many have failed", at(5))
-		if got.State != domain.RunCancelled || got.Reason != "too many have failed" || got.NotBefore != nil || got.Active() || got.Attempts != test.attempts {
+		if got.State != domain.RunCancelled || got.Reason != "too many have failed" || got.NotBefore != nil ||
+			got.Active() || got.Attempts != test.attempts {
 			t.Errorf("%s has become %+v", name, got)
 		}
 		if diff := cmp.Diff(test.finished, got.FinishedAt); diff != "" {
@@ -352,7 +418,8 @@ func TestFailing(t *testing.T) {
 		}
 		return runs
 	}
-	two := states(domain.RunFailed, domain.RunOutOfMemory, domain.RunSucceeded, domain.RunCancelled, domain.RunQueued, domain.RunRunning)
+	two := states(domain.RunFailed, domain.RunOutOfMemory, domain.RunSucceeded, domain.RunCancelled, domain.RunQueued,
+		domain.RunRunning)
 	anew := states(domain.RunFailed, domain.RunOutOfMemory)
 	for key, run := range anew {
 		run.Seal = sealOfEnv(map[string]string{"LR": "of another one"})
@@ -364,15 +431,22 @@ func TestFailing(t *testing.T) {
 		says string
 		all  bool
 	}{
-		"no rule":     {nil, two, "", false},
-		"not yet":     {&domain.SweepOnFailure{After: 3}, two, "", false},
-		"stop":        {&domain.SweepOnFailure{After: 2}, two, "2 runs have failed, and on_failure.after is 2", true},
-		"explicitly":  {&domain.SweepOnFailure{After: 1, Then: domain.SweepStop}, two, "2 runs have failed, and on_failure.after is 1", true},
-		"drain":       {&domain.SweepOnFailure{After: 2, Then: domain.SweepDrain}, two, "2 runs have failed, and on_failure.after is 2", false},
+		"no rule": {nil, two, "", false},
+		"not yet": {&domain.SweepOnFailure{After: 3}, two, "", false},
+		"stop":    {&domain.SweepOnFailure{After: 2}, two, "2 runs have failed, and on_failure.after is 2", true},
+		"explicitly": {
+			&domain.SweepOnFailure{After: 1, Then: domain.SweepStop}, two,
+			"2 runs have failed, and on_failure.after is 1", true,
+		},
+		"drain": {
+			&domain.SweepOnFailure{After: 2, Then: domain.SweepDrain}, two,
+			"2 runs have failed, and on_failure.after is 2", false,
+		},
 		"anew":        {&domain.SweepOnFailure{After: 1}, anew, "", false},
 		"none failed": {&domain.SweepOnFailure{After: 1}, states(domain.RunSucceeded, domain.RunCancelled), "", false},
 	} {
-		if why, all := Failing(domain.SweepDocument{}, domain.Sweep{OnFailure: test.rule}, test.runs); why != test.says || all != test.all {
+		if why, all := Failing(domain.SweepDocument{}, domain.Sweep{OnFailure: test.rule},
+			test.runs); why != test.says || all != test.all {
 			t.Errorf("%s: %q, all: %v; want %q, %v", name, why, all, test.says, test.all)
 		}
 	}

@@ -18,12 +18,14 @@ const framework = "none"
 func GroupOf(s domain.Sweep, keys ...string) domain.Group {
 	one := 1
 	g := domain.Group{
-		Cluster: s.Cluster, Name: s.Name, Framework: framework, Template: s.Template, Roles: make(map[string]domain.Role, len(keys)),
+		Cluster: s.Cluster, Name: s.Name, Framework: framework, Template: s.Template,
+		Roles:        make(map[string]domain.Role, len(keys)),
 		RestartScope: domain.ScopeGroup, WaitFor: domain.WaitRunning,
 	}
 	for _, key := range keys {
 		g.Roles[key] = domain.Role{
-			Template: domain.Template{Env: s.Runs[key]}, Replicas: &one, Resources: s.Resources, GPUs: s.GPUs, Placement: s.Placement,
+			Template: domain.Template{Env: s.Runs[key]}, Replicas: &one, Resources: s.Resources, GPUs: s.GPUs,
+			Placement:   s.Placement,
 			GracePeriod: s.GracePeriod, ExitCodes: s.ExitCodes,
 		}
 	}
@@ -38,7 +40,9 @@ func Occupancy(s domain.Sweep, runs map[string]domain.Run) domain.GroupDocument 
 			assignments[domain.RunName(s.Name, key)], counts[key] = *run.Assignment, 1
 		}
 	}
-	doc := domain.GroupDocument{Spec: GroupOf(s, slices.Collect(maps.Keys(counts))...), Counts: counts, Assignments: assignments}
+	doc := domain.GroupDocument{
+		Spec: GroupOf(s, slices.Collect(maps.Keys(counts))...), Counts: counts, Assignments: assignments,
+	}
 	for key, role := range doc.Spec.Roles {
 		if needs := runs[key].Needs; needs != nil {
 			role.Resources, role.GPUs = needs.Resources, needs.GPUs

@@ -24,7 +24,8 @@ func seconds(n float64) *domain.Duration {
 // sweepOf returns a sweep with a number of runs, r0, r1, …, which request one CPU each.
 func sweepOf(name string, n int) domain.Sweep {
 	s := domain.Sweep{
-		Cluster: "lab", Name: name, Template: domain.Template{Command: []string{"train"}}, Runs: make(map[string]map[string]string, n),
+		Cluster: "lab", Name: name, Template: domain.Template{Command: []string{"train"}},
+		Runs:      make(map[string]map[string]string, n),
 		Resources: domain.ResourceRequirements{CPUs: 1},
 	}
 	digits := len(fmt.Sprint(max(n-1, 0)))
@@ -42,7 +43,10 @@ func onGPUs(s domain.Sweep, mib int64) domain.Sweep {
 
 // documentOf returns the document of a sweep that was stored once.
 func documentOf(s domain.Sweep) domain.SweepDocument {
-	doc := domain.SweepDocument{Header: domain.Header{Version: 1, Revision: 1}, Spec: s, Count: len(s.Runs), ID: "id of " + s.Name, Since: noon, MinRun: 1}
+	doc := domain.SweepDocument{
+		Header: domain.Header{Version: 1, Revision: 1}, Spec: s, Count: len(s.Runs), ID: "id of " + s.Name, Since: noon,
+		MinRun: 1,
+	}
 	doc.Spec.Runs = nil
 	return doc
 }
@@ -69,7 +73,9 @@ func (q Queue) with(runs map[string]domain.Run) Queue {
 
 // running returns a run that was started at some time, in a place such as "gpu1 GPU-a".
 func running(place string, started time.Time) domain.Run {
-	return domain.Run{State: domain.RunRunning, Attempts: 1, Batch: 1, Assignment: new(domain.ParsePlace(place)), StartedAt: &started}
+	return domain.Run{
+		State: domain.RunRunning, Attempts: 1, Batch: 1, Assignment: new(domain.ParsePlace(place)), StartedAt: &started,
+	}
 }
 
 // endedRun returns a run that was in a place, and ended at some time.
@@ -90,7 +96,10 @@ func ranOut(at time.Time, beside int) domain.Run {
 func hostsOf(cpus float64, names ...string) map[string]domain.Host {
 	hosts := map[string]domain.Host{}
 	for _, name := range names {
-		hosts[name] = domain.Host{Address: name + ".lab", Capacity: domain.Capacity{CPUs: cpus, MemoryMiB: 64_000}, Labels: map[string]string{"name": name}}
+		hosts[name] = domain.Host{
+			Address: name + ".lab", Capacity: domain.Capacity{CPUs: cpus, MemoryMiB: 64_000},
+			Labels: map[string]string{"name": name},
+		}
 	}
 	return hosts
 }

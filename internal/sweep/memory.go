@@ -71,7 +71,10 @@ func (d *decision) closedHosts(s domain.Sweep, freeMiB map[string]int64) map[str
 		case !known:
 			closed[host] = fmt.Sprintf("the free memory of host %s is unknown", host)
 		case free < s.Resources.MemoryMiB:
-			closed[host] = fmt.Sprintf("host %s has %d MiB of memory free beyond what runs that just started will take, and a run needs %d", host, max(free, 0), s.Resources.MemoryMiB)
+			closed[host] = fmt.Sprintf(
+				"host %s has %d MiB of memory free beyond what runs that just started will take, and a run needs %d",
+				host, max(free, 0), s.Resources.MemoryMiB,
+			)
 		}
 	}
 	return closed

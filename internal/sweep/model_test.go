@@ -44,8 +44,10 @@ func TestModel(t *testing.T) {
 	t.Logf("%d cases: %+v", cases, all)
 	// A model in which nothing happens shows nothing.
 	for what, n := range map[string]int{
-		"starts": all.starts, "ends out of memory": all.outOfMemory, "failures": all.failures, "lost": all.lost, "deaths": all.deaths, "applies": all.applies, "wishes": all.wishes,
-		"reruns": all.reruns, "runs out of memory for good": all.hopeless, "cancelled": all.cancelled, "waits for others": all.kept, "waits by level": all.levelled,
+		"starts": all.starts, "ends out of memory": all.outOfMemory, "failures": all.failures, "lost": all.lost,
+		"deaths": all.deaths, "applies": all.applies, "wishes": all.wishes,
+		"reruns": all.reruns, "runs out of memory for good": all.hopeless, "cancelled": all.cancelled,
+		"waits for others": all.kept, "waits by level": all.levelled,
 	} {
 		if n < int(cases)/50 {
 			t.Errorf("of %d cases, the number of %s is %d", cases, what, n)
@@ -55,12 +57,15 @@ func TestModel(t *testing.T) {
 
 // tally counts what has happened.
 type tally struct {
-	steps, looks, starts, outOfMemory, failures, lost, deaths, applies, wishes, reruns, hopeless, cancelled, kept, levelled int
+	steps, looks, starts, outOfMemory, failures, lost, deaths    int
+	applies, wishes, reruns, hopeless, cancelled, kept, levelled int
 }
 
 func (t *tally) add(o tally) {
-	t.steps, t.looks, t.starts, t.outOfMemory, t.failures, t.lost = t.steps+o.steps, t.looks+o.looks, t.starts+o.starts, t.outOfMemory+o.outOfMemory, t.failures+o.failures, t.lost+o.lost
-	t.deaths, t.applies, t.wishes, t.reruns, t.hopeless = t.deaths+o.deaths, t.applies+o.applies, t.wishes+o.wishes, t.reruns+o.reruns, t.hopeless+o.hopeless
+	t.steps, t.looks, t.starts, t.outOfMemory, t.failures, t.lost = t.steps+o.steps, t.looks+o.looks, t.starts+o.starts,
+		t.outOfMemory+o.outOfMemory, t.failures+o.failures, t.lost+o.lost
+	t.deaths, t.applies, t.wishes, t.reruns, t.hopeless = t.deaths+o.deaths, t.applies+o.applies, t.wishes+o.wishes,
+		t.reruns+o.reruns, t.hopeless+o.hopeless
 	t.cancelled, t.kept, t.levelled = t.cancelled+o.cancelled, t.kept+o.kept, t.levelled+o.levelled
 }
 
@@ -112,7 +117,8 @@ func (d disk) put(t *testing.T, r *Record, record domain.SweepRecord) {
 	t.Helper()
 	data, err := json.Marshal(record)
 	if err != nil || d[record.Part].revision != record.Revision {
-		t.Fatalf("part %s is written on top of revision %d, and %d is stored: %v", record.Part, record.Revision, d[record.Part].revision, err)
+		t.Fatalf("part %s is written on top of revision %d, and %d is stored: %v", record.Part, record.Revision,
+			d[record.Part].revision, err)
 	}
 	record.Revision++
 	d[record.Part] = written{record.Revision, data}
@@ -168,7 +174,10 @@ func pick[T any](l *lab, from ...T) T { return from[l.rnd.IntN(len(from))] }
 
 // play runs a cluster until all runs have ended, and reports whether nothing went wrong.
 func play(t *testing.T, seed uint64, all *tally) bool {
-	l := &lab{tally: all, t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), foreign: map[string]int64{}, members: map[string]*labMember{}, event: true}
+	l := &lab{
+		tally: all, t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), foreign: map[string]int64{},
+		members: map[string]*labMember{}, event: true,
+	}
 	l.build()
 	unrest := l.rnd.IntN(25)
 	for step := 0; !l.failed; step++ {
@@ -203,7 +212,8 @@ func (l *lab) build() {
 	devices := map[string][]domain.Device{}
 	for i, name := range names {
 		for j := range l.rnd.IntN(3) {
-			devices[name] = append(devices[name], domain.Device{UUID: fmt.Sprintf("GPU-%d-%d", i, j), MemoryMiB: 10_000})
+			devices[name] = append(devices[name],
+				domain.Device{UUID: fmt.Sprintf("GPU-%d-%d", i, j), MemoryMiB: 10_000})
 		}
 	}
 	l.cluster.Pools = exclusive(devices)
@@ -217,7 +227,10 @@ func (l *lab) build() {
 	}
 	for i := range 1 + l.rnd.IntN(3) {
 		for {
-			s := &labSweep{disk: disk{}, spec: l.drawSweep(fmt.Sprintf("s%d", i)), greed: pick(l, int64(0), 0, 0, 25, 50), level: 1 + l.rnd.IntN(3)}
+			s := &labSweep{
+				disk: disk{}, spec: l.drawSweep(fmt.Sprintf("s%d", i)), greed: pick(l, int64(0), 0, 0, 25, 50),
+				level: 1 + l.rnd.IntN(3),
+			}
 			if len(Fits(s.spec, l.cluster)) > 0 {
 				continue
 			}
@@ -236,7 +249,10 @@ func (l *lab) drawSweep(name string) domain.Sweep {
 		s.MaxParallel = new(1 + l.rnd.IntN(3))
 	}
 	if l.chance(60) {
-		s.GPUs = &domain.GPURequest{Pool: pick(l, "p", "p", "q"), Count: pick(l, nil, nil, nil, new(2)), MemoryMiB: pick(l, int64(900), 2000, 4000)}
+		s.GPUs = &domain.GPURequest{
+			Pool: pick(l, "p", "p", "q"), Count: pick(l, nil, nil, nil, new(2)),
+			MemoryMiB: pick(l, int64(900), 2000, 4000),
+		}
 		s.Admission.FreeGPUMemory = l.chance(60)
 	}
 	if l.chance(25) {
@@ -245,7 +261,8 @@ func (l *lab) drawSweep(name string) domain.Sweep {
 	}
 	s.Admission.Settle = pick(l, nil, seconds(10), seconds(0))
 	s.Retry = domain.Retry{
-		MaxAttempts: pick(l, nil, new(3), new(0)), OutOfMemory: pick(l, nil, nil, new(2), new(0)), Delay: pick(l, nil, seconds(2), seconds(30)),
+		MaxAttempts: pick(l, nil, new(3), new(0)), OutOfMemory: pick(l, nil, nil, new(2), new(0)),
+		Delay: pick(l, nil, seconds(2), seconds(30)),
 	}
 	if l.chance(25) {
 		s.Progress = &domain.SweepProgress{Pattern: "step"}
@@ -351,11 +368,13 @@ func (l *lab) disturb() {
 	case 5:
 		role := domain.Role{Resources: domain.ResourceRequirements{CPUs: 1}}
 		l.cluster.Groups = pick(l, nil, map[string]domain.GroupDocument{"g": {
-			Spec: domain.Group{Name: "g", Roles: map[string]domain.Role{"w": role}}, Assignments: map[string]domain.Assignment{"g-w-0": {Host: "h1", Port: 20000}},
+			Spec:        domain.Group{Name: "g", Roles: map[string]domain.Role{"w": role}},
+			Assignments: map[string]domain.Assignment{"g-w-0": {Host: "h1", Port: 20000}},
 		}})
 		l.event = true
 	case 6, 7:
-		l.wish(l.sweeps[l.rnd.IntN(len(l.sweeps))], fmt.Sprintf("r%d", l.rnd.IntN(6)), pick(l, domain.WishPause, domain.WishPause, domain.WishResume, domain.WishCancel))
+		l.wish(l.sweeps[l.rnd.IntN(len(l.sweeps))], fmt.Sprintf("r%d", l.rnd.IntN(6)),
+			pick(l, domain.WishPause, domain.WishPause, domain.WishResume, domain.WishCancel))
 	}
 }
 
@@ -378,10 +397,12 @@ func (l *lab) apply(s *labSweep) {
 		next.Triggers = map[string]string{"data": fmt.Sprint(l.rnd.IntN(1000))}
 	case 5:
 		drawn := l.drawSweep(next.Name)
-		next.MaxParallel, next.Priority, next.Rerun, next.Retry = drawn.MaxParallel, drawn.Priority, drawn.Rerun, drawn.Retry
+		next.MaxParallel, next.Priority, next.Rerun, next.Retry = drawn.MaxParallel, drawn.Priority, drawn.Rerun,
+			drawn.Retry
 	case 6:
 		drawn := l.drawSweep(next.Name)
-		next.Resources, next.GPUs, next.Admission, next.Progress = drawn.Resources, drawn.GPUs, drawn.Admission, drawn.Progress
+		next.Resources, next.GPUs, next.Admission, next.Progress = drawn.Resources, drawn.GPUs, drawn.Admission,
+			drawn.Progress
 		s.level = 1 + l.rnd.IntN(3)
 	case 7:
 		if l.chance(30) { // destroyed and created again, with a part of it left
@@ -437,7 +458,9 @@ func (l *lab) pass() {
 			m.took = true
 			for _, uuid := range m.at.GPUs.UUIDs() {
 				if l.taken(uuid) > 10_000 {
-					m.ends, m.code, m.vanishes, m.log = l.age, 1, false, []string{"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"}
+					m.ends, m.code, m.vanishes, m.log = l.age, 1, false, []string{
+						"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB",
+					}
 				}
 			}
 		}
@@ -508,7 +531,10 @@ func (l *lab) look() {
 	var queues []Queue
 	for _, s := range l.sweeps {
 		l.removeOthers(s)
-		q := Queue{Document: s.doc, Spec: s.spec, Keys: s.spec.Keys(), Runs: s.record.Runs(), Leaving: s.leaving, Parallelism: s.parallelism()}
+		q := Queue{
+			Document: s.doc, Spec: s.spec, Keys: s.spec.Keys(), Runs: s.record.Runs(), Leaving: s.leaving,
+			Parallelism: s.parallelism(),
+		}
 		if l.chance(5) {
 			q.Held, l.event = "it is being changed", true
 		}
@@ -535,7 +561,10 @@ func (l *lab) settle(s *labSweep) {
 		m := l.members[domain.RunName(s.spec.Name, key)]
 		switch {
 		case Stale(s.doc, own, run):
-			s.record.Set(key, domain.Run{State: domain.RunQueued, Revision: s.doc.Revision, Seal: Seal(own), Assignment: run.Assignment, FinishedAt: &now})
+			s.record.Set(key, domain.Run{
+				State: domain.RunQueued, Revision: s.doc.Revision, Seal: Seal(own), Assignment: run.Assignment,
+				FinishedAt: &now,
+			})
 		case m == nil || m.batch != run.Batch:
 			l.lost++
 			s.record.Set(key, Lost(run, "its member vanished", now))
@@ -564,7 +593,9 @@ func (l *lab) beside(run domain.Run) int {
 	n := -1
 	for _, s := range l.sweeps {
 		for _, other := range s.record.Runs() {
-			if other.Active() && slices.ContainsFunc(other.Assignment.GPUs.UUIDs(), func(uuid string) bool { return strings.Contains(string(run.Assignment.GPUs), uuid) }) {
+			if other.Active() && slices.ContainsFunc(other.Assignment.GPUs.UUIDs(), func(uuid string) bool {
+				return strings.Contains(string(run.Assignment.GPUs), uuid)
+			}) {
 				n++
 			}
 		}
@@ -659,7 +690,8 @@ func (l *lab) start(starts []Admitted) {
 		}
 		run := s.record.Runs()[a.Key]
 		m := &labMember{
-			sweep: s, key: a.Key, batch: run.Batch, at: a.At, env: s.spec.Runs[a.Key]["LR"], image: s.spec.Image, mib: run.Needs.Resources.MemoryMiB,
+			sweep: s, key: a.Key, batch: run.Batch, at: a.At, env: s.spec.Runs[a.Key]["LR"], image: s.spec.Image,
+			mib:      run.Needs.Resources.MemoryMiB,
 			observed: domain.Observed{Name: name, State: domain.StateRunning, Run: run.Batch},
 		}
 		if run.Needs.GPUs != nil {
@@ -719,11 +751,14 @@ func (l *lab) checkEnded(s *labSweep, m *labMember, run domain.Run) {
 
 // checkStarts checks the decided starts against the rules, counting independently from the stored state.
 func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
-	onHost, onDevice, users, given := map[string]domain.Resources{}, map[string]int{}, map[string]int{}, map[string]int{}
+	onHost, onDevice, users, given := map[string]domain.Resources{}, map[string]int{}, map[string]int{},
+		map[string]int{}
 	lastStart := map[string]time.Time{}
 	take := func(at domain.Assignment, needs domain.RunNeeds) {
 		used := onHost[at.Host]
-		onHost[at.Host] = domain.Resources{CPUs: used.CPUs + needs.Resources.CPUs, MemoryMiB: used.MemoryMiB + needs.Resources.MemoryMiB}
+		onHost[at.Host] = domain.Resources{
+			CPUs: used.CPUs + needs.Resources.CPUs, MemoryMiB: used.MemoryMiB + needs.Resources.MemoryMiB,
+		}
 		for _, uuid := range at.GPUs.UUIDs() {
 			users[uuid]++
 			onDevice[uuid] += max(1, int(needs.GPUs.MemoryMiB+999)/1000)
@@ -783,7 +818,8 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 			l.fail("%s is the %d. that is on, of %d", name, active[a.Sweep], *s.MaxParallel)
 		}
 		host, used := c.Hosts[a.At.Host], onHost[a.At.Host]
-		if s.Resources.CPUs > 0 && used.CPUs > host.Capacity.CPUs+1e-6 || s.Resources.MemoryMiB > 0 && used.MemoryMiB > host.Capacity.MemoryMiB {
+		if s.Resources.CPUs > 0 && used.CPUs > host.Capacity.CPUs+1e-6 ||
+			s.Resources.MemoryMiB > 0 && used.MemoryMiB > host.Capacity.MemoryMiB {
 			l.fail("%s is started on host %s, of which %+v are used", name, a.At.Host, used)
 		}
 		if s.Admission.FreeMemory && c.FreeMiB[a.At.Host] < s.Resources.MemoryMiB {
@@ -797,7 +833,8 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 		}
 		for _, uuid := range a.At.GPUs.UUIDs() {
 			pool := c.Pools[s.GPUs.Pool].Spec
-			if most := pool.SlotsOf(domain.Device{MemoryMiB: 10_000}); pool.Sharing == domain.Slots && onDevice[uuid] > most || pool.Sharing != domain.Slots && users[uuid] > 1 {
+			if most := pool.SlotsOf(domain.Device{MemoryMiB: 10_000}); pool.Sharing == domain.Slots &&
+				onDevice[uuid] > most || pool.Sharing != domain.Slots && users[uuid] > 1 {
 				l.fail("%s is started on %s, of which %d slots are used by %d", name, uuid, onDevice[uuid], users[uuid])
 			}
 			given[uuid]++
@@ -853,7 +890,8 @@ func (l *lab) checkLevels(queues []Queue, starts []Admitted) {
 			count(a.At)
 			for _, place := range append(a.At.GPUs.UUIDs(), a.At.Host) {
 				if on[place] > q.Parallelism.Level {
-					l.fail("%s/%s is the %d. on %s, which takes %d", a.Sweep, a.Key, on[place], place, q.Parallelism.Level)
+					l.fail("%s/%s is the %d. on %s, which takes %d", a.Sweep, a.Key, on[place], place,
+						q.Parallelism.Level)
 				}
 			}
 		}
@@ -865,7 +903,9 @@ func (l *lab) checkEnds() {
 	for _, s := range l.sweeps {
 		for key := range s.spec.Runs {
 			run := s.record.Runs()[key]
-			if most := s.spec.Attempts(); run.State == domain.RunFailed && run.Failures == 0 || run.State == domain.RunOutOfMemory && run.OutOfMemory == 0 || most > 0 && run.State == domain.RunQueued {
+			if most := s.spec.Attempts(); run.State == domain.RunFailed && run.Failures == 0 ||
+				run.State == domain.RunOutOfMemory && run.OutOfMemory == 0 ||
+				most > 0 && run.State == domain.RunQueued {
 				l.fail("%s/%s has ended as %+v", s.spec.Name, key, run)
 			}
 			if run.State == domain.RunCancelled && s.spec.OnFailure == nil && !l.wished {

@@ -99,7 +99,9 @@ func (r *Record) room() string {
 	for i := 0; ; i++ {
 		name := strconv.Itoa(i)
 		if p := r.parts[name]; p == nil {
-			r.parts[name] = &part{record: domain.SweepRecord{Sweep: r.doc.Spec.Name, Part: name}, keys: map[string]bool{}}
+			r.parts[name] = &part{
+				record: domain.SweepRecord{Sweep: r.doc.Spec.Name, Part: name}, keys: map[string]bool{},
+			}
 		} else if len(p.keys) >= partRuns {
 			continue
 		}

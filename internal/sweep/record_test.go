@@ -61,7 +61,8 @@ func TestRecordInParts(t *testing.T) {
 		t.Errorf("once stored there are changes: %v", again)
 	}
 	if len(stored["lr/0"].Runs) != partRuns || len(stored["lr/2"].Runs) != 1 || stored["lr/1"].ID != doc.ID {
-		t.Errorf("there are %d in the first part, and %d in the last one", len(stored["lr/0"].Runs), len(stored["lr/2"].Runs))
+		t.Errorf("there are %d in the first part, and %d in the last one", len(stored["lr/0"].Runs),
+			len(stored["lr/2"].Runs))
 	}
 
 	// A changed run stays in its part, whoever has opened the record.
@@ -148,10 +149,14 @@ func TestRecordsOfOthers(t *testing.T) {
 // the next write.
 func TestRecordKeepsAll(t *testing.T) {
 	doc, stored := documentOf(onGPUs(sweepOf("lr", 1), 1199)), shelf{}
-	run := Start(doc, domain.RunSpec{Key: "r0", Env: map[string]string{"LR": "0"}}, domain.Run{}, domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a,GPU-b"}, 3, noon)
+	run := Start(doc, domain.RunSpec{Key: "r0", Env: map[string]string{"LR": "0"}}, domain.Run{},
+		domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a,GPU-b"}, 3, noon)
 	run = Ended(onGPUs(sweepOf("lr", 1), 1), run, failedWith(1, ""), []string{"CUDA out of memory"}, 3, noon)
-	run.NotBefore, run.Value, run.PeakMemoryMiB, run.PeakGPUMemoryMiB, run.Failures = new(at(1.5)), new(0.1), new(int64(1)), new(int64(2)), 4
-	run.Results = &domain.RunResults{Path: "/results", Mount: &domain.Mount{Type: domain.MountVolume, Source: "lr", Target: "/results"}}
+	run.NotBefore, run.Value, run.PeakMemoryMiB, run.PeakGPUMemoryMiB, run.Failures = new(at(1.5)), new(0.1),
+		new(int64(1)), new(int64(2)), 4
+	run.Results = &domain.RunResults{
+		Path: "/results", Mount: &domain.Mount{Type: domain.MountVolume, Source: "lr", Target: "/results"},
+	}
 	r := OpenRecord(doc, stored)
 	r.Set("r0", run)
 	if len(r.Changed()) != 1 {
@@ -159,7 +164,8 @@ func TestRecordKeepsAll(t *testing.T) {
 	}
 	r.Set("r1", domain.Run{State: domain.RunQueued}) // the write has failed
 	stored.store(t, r)
-	if diff := cmp.Diff(map[string]domain.Run{"r0": run, "r1": {State: domain.RunQueued}}, OpenRecord(doc, stored).Runs()); diff != "" {
+	if diff := cmp.Diff(map[string]domain.Run{"r0": run, "r1": {State: domain.RunQueued}},
+		OpenRecord(doc, stored).Runs()); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
 }

@@ -33,7 +33,9 @@ func Folder(sweep, key string, run domain.Run) (domain.KeptFolder, bool) {
 	if run.Results == nil || run.Assignment == nil {
 		return domain.KeptFolder{}, false
 	}
-	return domain.KeptFolder{Member: domain.RunName(sweep, key), Host: run.Assignment.Host, Path: run.Results.Path, Mount: run.Results.Mount}, true
+	return domain.KeptFolder{
+		Member: domain.RunName(sweep, key), Host: run.Assignment.Host, Path: run.Results.Path, Mount: run.Results.Mount,
+	}, true
 }
 
 // pathOf returns the path of results; "" if none are kept.
@@ -52,8 +54,12 @@ func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	}
 	where, in := s.Results.Path, domain.Path{"results", "path"}
 	if at.WorkDir == nil && !path.IsAbs(where) {
-		ps.Add(in, "Relative path", "%q is relative, but members on engine %q have no folder that outlives them. Use an absolute path, such as %q: each run gets a named volume there. "+
-			"Or use a path in a mount that you declare, of a named volume or of a folder shared by all hosts (type = %q): each run gets a folder in it", where, engine, "/results", domain.MountBind)
+		ps.Add(in, "Relative path",
+			"%q is relative, but members on engine %q have no folder that outlives them. Use an absolute path, such "+
+				"as %q: each run gets a named volume there. "+
+				"Or use a path in a mount that you declare, of a named volume or of a folder shared by all hosts "+
+				"(type = %q): each run gets a folder in it",
+			where, engine, "/results", domain.MountBind)
 		return ps
 	}
 	mount := domain.MountOf(s.Mounts, where)
@@ -63,17 +69,24 @@ func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	inputs := []domain.Path{in, {"mounts"}}
 	switch {
 	case mount.Type == domain.MountTmpfs:
-		ps.Add(in, "Results would be lost", "%q is in the mount at %q, which is of type %q and is deleted with the run; use a named volume, a folder shared by all hosts, or a path outside of any mount", where, mount.Target, mount.Type)
+		ps.Add(in, "Results would be lost", "%q is in the mount at %q, which is of type %q and is deleted with the "+
+			"run; use a named volume, a folder shared by all hosts, or a path outside of any mount", where,
+			mount.Target, mount.Type)
 		ps.DecidedBy(inputs)
 	case mount.ReadOnly:
 		ps.Add(in, "Results can't be written", "%q is in the mount at %q, which is read-only", where, mount.Target)
 		ps.DecidedBy(inputs)
 	case at.WorkDir != nil && !at.asTheHost(s.Image) && mount.Type == domain.MountVolume:
-		ps.Add(in, "Results out of reach", "%q is in the mount at %q, but engine %q fetches nothing from named volumes: use a folder of the hosts (type = %q), or a path outside of any mount, where each run gets a folder on its host",
+		ps.Add(in, "Results out of reach", "%q is in the mount at %q, but engine %q fetches nothing from named "+
+			"volumes: use a folder of the hosts (type = %q), or a path outside of any mount, where each run gets a "+
+			"folder on its host",
 			where, mount.Target, engine, domain.MountBind)
 		ps.DecidedBy(append(inputs, domain.Path{"image"}))
 	case at.WorkDir == nil && s.Results.OnDestroy == domain.DeleteResults:
-		ps.Add(domain.Path{"results", "on_destroy"}, "Results can't be deleted", "engine %q doesn't delete what runs leave in a mount that you declare, such as at %q: set on_destroy to %q, or use a path outside of any mount", engine, mount.Target, domain.KeepResults)
+		ps.Add(domain.Path{"results", "on_destroy"}, "Results can't be deleted",
+			"engine %q doesn't delete what runs leave in a mount that you declare, such as at %q: set on_destroy to "+
+				"%q, or use a path outside of any mount",
+			engine, mount.Target, domain.KeepResults)
 		ps.DecidedBy(append(inputs, domain.Path{"results", "on_destroy"}))
 	}
 	return ps

@@ -11,7 +11,8 @@ import (
 // rlLab are the seconds that an experiment took on one A40, by how many there were, from 1 to 37: the median times in
 // the paper that reference system rl-lab is from. The 38th died of CUDA out of memory.
 var rlLab = []float64{
-	508.5, 576, 671, 778, 899, 1021, 1147, 1277, 1450, 1645, 1803, 1973, 2136, 2308, 2484, 2638, 2814, 2983, 3146, 3318, 3472.5, 3624, 3785, 3933, 4152, 4301, 4462,
+	508.5, 576, 671, 778, 899, 1021, 1147, 1277, 1450, 1645, 1803, 1973, 2136, 2308, 2484, 2638, 2814, 2983, 3146, 3318,
+	3472.5, 3624, 3785, 3933, 4152, 4301, 4462,
 	4645, 4813, 4980, 5166, 5280, 5435, 5601, 5849, 5950, 6094,
 }
 
@@ -42,7 +43,8 @@ func lab50(t *testing.T, s domain.Sweep, pools map[string]domain.GPUPoolDocument
 			q.Runs[start.Key] = run
 			if len(left) == len(rlLab) {
 				o := domain.Observed{State: domain.StateFailed, ExitCode: new(1), FinishedAt: &now}
-				q.Runs[start.Key] = Ended(s, run, o, []string{"RuntimeError: CUDA out of memory. Tried to allocate 1.17 GiB"}, len(left), now)
+				q.Runs[start.Key] = Ended(s, run, o,
+					[]string{"RuntimeError: CUDA out of memory. Tried to allocate 1.17 GiB"}, len(left), now)
 				was.outOfMemory++
 				continue
 			}
@@ -71,7 +73,8 @@ func lab50(t *testing.T, s domain.Sweep, pools map[string]domain.GPUPoolDocument
 				continue
 			}
 			delete(left, key)
-			q.Runs[key] = Ended(s, q.Runs[key], domain.Observed{State: domain.StateCompleted, ExitCode: new(0), FinishedAt: &now}, nil, 0, now)
+			q.Runs[key] = Ended(s, q.Runs[key],
+				domain.Observed{State: domain.StateCompleted, ExitCode: new(0), FinishedAt: &now}, nil, 0, now)
 			was.succeeded++
 			was.makespan = now.Sub(noon)
 			total += was.makespan
@@ -117,7 +120,10 @@ func TestRLLab(t *testing.T) {
 			if got.succeeded != 50 || got.most != test.most {
 				t.Errorf("%d give a result, with up to %d at a time", got.succeeded, got.most)
 			}
-			for what, pair := range map[string][2]float64{"makespan": {got.makespan.Seconds(), test.makespan}, "mean time to a result": {got.mean.Seconds(), test.mean}} {
+			for what, pair := range map[string][2]float64{
+				"makespan":              {got.makespan.Seconds(), test.makespan},
+				"mean time to a result": {got.mean.Seconds(), test.mean},
+			} {
 				if pair[1] > 0 && math.Abs(pair[0]-pair[1]) > 1 {
 					t.Errorf("the %s is %.0f s, and in the paper %.0f s", what, pair[0], pair[1])
 				}
@@ -128,9 +134,11 @@ func TestRLLab(t *testing.T) {
 	all, ours, settling := lab50(t, asked, pool), lab50(t, atMost(8, asked), pool), lab50(t, atMost(8, measured), pool)
 	for name, c := range map[string]course{"by slots": ours, "by free memory": settling} {
 		earlier, longer := 1-c.mean.Seconds()/all.mean.Seconds(), c.makespan.Seconds()/all.makespan.Seconds()-1
-		t.Logf("8 at a time %s: results %.1f %% earlier than 37 at a time, and all of them %.1f %% later", name, 100*earlier, 100*longer)
+		t.Logf("8 at a time %s: results %.1f %% earlier than 37 at a time, and all of them %.1f %% later", name,
+			100*earlier, 100*longer)
 		if earlier < 0.25 || longer > 0.02 {
-			t.Errorf("8 at a time %s: results come %.1f %% earlier, and all of them %.1f %% later", name, 100*earlier, 100*longer)
+			t.Errorf("8 at a time %s: results come %.1f %% earlier, and all of them %.1f %% later", name, 100*earlier,
+				100*longer)
 		}
 	}
 	// Without retries, the 38th dies, as it did in reality.

@@ -144,9 +144,12 @@ func (s *Search) silent(now time.Time) bool {
 	case s.since.IsZero() || !long && (!some || waited < shortPatience*s.settle()):
 		return false
 	case s.reported && long && some:
-		s.found.Unknown = fmt.Sprintf("runs end before their progress can be measured; set progress.settle to less than %s", s.settle())
+		s.found.Unknown = fmt.Sprintf("runs end before their progress can be measured; set progress.settle to "+
+			"less than %s",
+			s.settle())
 	case !s.reported:
-		s.found.Unknown = cmp.Or(s.trouble, fmt.Sprintf("no line that a run logged within %s matches progress.pattern", waited.Round(time.Second)))
+		s.found.Unknown = cmp.Or(s.trouble,
+			fmt.Sprintf("no line that a run logged within %s matches progress.pattern", waited.Round(time.Second)))
 	default:
 		return false
 	}

@@ -145,7 +145,8 @@ func (b bed) race(t *testing.T) raced {
 			}
 			trip.done += trip.factor * step.Seconds() / b.seconds(trip.number, n)
 			if b.every > 0 && now.Sub(trip.started).Seconds() >= b.loads {
-				if steps := math.Floor(trip.done * b.alone(trip.number) / b.every); len(trip.lines) == 0 || steps > trip.lines[len(trip.lines)-1].steps {
+				if steps := math.Floor(trip.done * b.alone(trip.number) / b.every); len(trip.lines) == 0 ||
+					steps > trip.lines[len(trip.lines)-1].steps {
 					trip.lines = append(trip.lines, mark{now, steps, 0})
 				}
 			}
@@ -154,7 +155,8 @@ func (b bed) race(t *testing.T) raced {
 			}
 			delete(on, key)
 			stirred = true
-			q.Runs[key] = Ended(b.sweep, q.Runs[key], domain.Observed{State: domain.StateCompleted, ExitCode: new(0), FinishedAt: &now}, nil, 0, now)
+			q.Runs[key] = Ended(b.sweep, q.Runs[key],
+				domain.Observed{State: domain.StateCompleted, ExitCode: new(0), FinishedAt: &now}, nil, 0, now)
 			was.succeeded++
 			was.makespan = now.Sub(noon)
 			total += was.makespan
@@ -183,7 +185,8 @@ func (b bed) placesOf(at domain.Assignment) []string {
 // written returns what a run has logged since a moment: how many steps it has made since the first line, and how many
 // lines there are.
 func (b bed) written(trip *trip, since time.Time) (steps float64, lines int) {
-	first, _ := slices.BinarySearchFunc(trip.lines, since, func(m mark, since time.Time) int { return m.at.Compare(since) })
+	first, _ := slices.BinarySearchFunc(trip.lines, since,
+		func(m mark, since time.Time) int { return m.at.Compare(since) })
 	if recent := trip.lines[first:]; len(recent) > 0 {
 		return recent[len(recent)-1].steps - recent[0].steps, len(recent)
 	}
@@ -196,7 +199,8 @@ func rlBed() bed {
 	s := onGPUs(sweepOf("lr", 50), 1199)
 	s.Progress = &domain.SweepProgress{Pattern: "episode (?P<step>[0-9]+)"}
 	return bed{
-		sweep: s, cluster: Cluster{Hosts: hostsOf(8, "vm"), Pools: slots(1199, map[string][]domain.Device{"vm": a40("GPU-a")})},
+		sweep:   s,
+		cluster: Cluster{Hosts: hostsOf(8, "vm"), Pools: slots(1199, map[string][]domain.Device{"vm": a40("GPU-a")})},
 		seconds: func(_, n int) float64 { return rlLab[n-1] }, every: 0.5, loads: 10,
 	}
 }
@@ -216,7 +220,8 @@ func TestSearchRLLab(t *testing.T) {
 	pool := slots(1199, map[string][]domain.Device{"vm": a40("GPU-a")})
 	asked := onGPUs(sweepOf("lr", 50), 1199)
 	best, all := lab50(t, atMost(8, asked), pool), lab50(t, asked, pool)
-	t.Logf("max_parallel = 8: makespan %.0f s, mean time to a result %.0f s; 37: %.0f s, %.0f s", best.makespan.Seconds(), best.mean.Seconds(), all.makespan.Seconds(), all.mean.Seconds())
+	t.Logf("max_parallel = 8: makespan %.0f s, mean time to a result %.0f s; 37: %.0f s, %.0f s",
+		best.makespan.Seconds(), best.mean.Seconds(), all.makespan.Seconds(), all.mean.Seconds())
 	for seed := range 1 + seeds(20) {
 		b := rlBed()
 		name := "exact"
@@ -224,14 +229,17 @@ func TestSearchRLLab(t *testing.T) {
 			name, b.noise = fmt.Sprintf("seed %d, ± 3 %%", seed), 0.03
 		}
 		got := b.race(t)
-		t.Logf("%s: %d at a time, found after %.0f s: makespan %.0f s, mean time to a result %.0f s, %d logs read", name, got.found.Level, got.settledAt.Seconds(), got.makespan.Seconds(), got.mean.Seconds(), got.reads)
+		t.Logf("%s: %d at a time, found after %.0f s: makespan %.0f s, mean time to a result %.0f s, %d logs read",
+			name, got.found.Level, got.settledAt.Seconds(), got.makespan.Seconds(), got.mean.Seconds(), got.reads)
 		if !got.found.Settled || got.found.Level < 7 || got.found.Level > 9 || seed == 0 && got.found.Level != 8 {
 			t.Errorf("%s: found %+v", name, got.found)
 		}
-		if got.succeeded != 50 || got.makespan.Seconds() > 1.02*best.makespan.Seconds() || got.mean.Seconds() > 0.75*all.mean.Seconds() {
+		if got.succeeded != 50 || got.makespan.Seconds() > 1.02*best.makespan.Seconds() ||
+			got.mean.Seconds() > 0.75*all.mean.Seconds() {
 			t.Errorf("%s: %+v", name, got.course)
 		}
-		says(t, "what the last ones waited for", got.reason, fmt.Sprintf("%d at a time on a GPU is best: %[1]d make ", got.found.Level), "steps a second, and")
+		says(t, "what the last ones waited for", got.reason,
+			fmt.Sprintf("%d at a time on a GPU is best: %[1]d make ", got.found.Level), "steps a second, and")
 	}
 }
 
@@ -260,7 +268,9 @@ func TestSearchOfOthers(t *testing.T) {
 		change      func(b *bed)
 		least, most int
 	}{
-		"of unlike lengths": {func(b *bed) { b.seconds = func(run, n int) float64 { return rlLab[n-1] * unlike[run%7] } }, 7, 9},
+		"of unlike lengths": {
+			func(b *bed) { b.seconds = func(run, n int) float64 { return rlLab[n-1] * unlike[run%7] } }, 7, 9,
+		},
 		"of unlike speeds": {func(b *bed) {
 			b.seconds, b.alike = func(run, n int) float64 { return rlLab[n-1] * unlike[run%7] }, true
 		}, 7, 9},
@@ -272,7 +282,9 @@ func TestSearchOfOthers(t *testing.T) {
 		"on two cards":            {func(b *bed) { cards(b, 2) }, 7, 9},
 		"on eight cards":          {func(b *bed) { cards(b, 8) }, 7, 9},
 		"on a host":               {func(b *bed) { onHosts(b, 8, "h1") }, 7, 9},
-		"on three hosts":          {func(b *bed) { onHosts(b, 8, "h1", "h2", "h3"); b.sweep.Runs = sweepOf("lr", 150).Runs }, 7, 9},
+		"on three hosts": {
+			func(b *bed) { onHosts(b, 8, "h1", "h2", "h3"); b.sweep.Runs = sweepOf("lr", 150).Runs }, 7, 9,
+		},
 		"on a host with 40 cores": {func(b *bed) {
 			onHosts(b, 64, "h1")
 			b.seconds = func(_, n int) float64 { return 600 * max(1, float64(n)/40) }
@@ -307,6 +319,7 @@ func TestSearchOfTheSilent(t *testing.T) {
 		if got.succeeded != 50 || got.crowded != 37 || got.found.Level != 1 || got.found.Settled {
 			t.Errorf("%s: %+v", name, got)
 		}
-		says(t, name, ParallelismReason(documentOf(b.sweep), got.found), "as many run as there is room for: no line that a run logged within ", "matches progress.pattern")
+		says(t, name, ParallelismReason(documentOf(b.sweep), got.found),
+			"as many run as there is room for: no line that a run logged within ", "matches progress.pattern")
 	}
 }

@@ -44,7 +44,9 @@ func TestSearchDecides(t *testing.T) {
 		for i := range best {
 			rates[fmt.Sprintf("r%d", i)] = throughput[best] / float64(best)
 		}
-		return domain.SweepParallelism{Level: level, Best: best, Over: over, Base: best, Throughput: throughput, Rates: rates}
+		return domain.SweepParallelism{
+			Level: level, Best: best, Over: over, Base: best, Throughput: throughput, Rates: rates,
+		}
 	}
 	again := known(2, 2, 3, map[int]float64{1: 1, 2: 1.6, 3: 1.6})
 	again.Base, again.Rates = 3, map[string]float64{"r0": 1.6 / 3, "r1": 1.6 / 3, "r2": 1.6 / 3}
@@ -56,26 +58,51 @@ func TestSearchDecides(t *testing.T) {
 		level, best, over int
 		settled           bool
 	}{
-		"the first":                           {domain.SweepParallelism{}, 12, []float64{1}, 2, 1, 0, false},
-		"the first, too soon":                 {domain.SweepParallelism{}, 9, []float64{1}, 0, 0, 0, false},
-		"more, clearly":                       {known(2, 1, 0, map[int]float64{1: 1}), 12, []float64{0.8, 0.8}, 3, 2, 0, false},
-		"as many again, where all get on":     {known(2, 1, 0, map[int]float64{1: 1}), 12, []float64{0.99, 1.01}, 4, 2, 0, false},
-		"not yet clear that it is too little": {known(2, 1, 0, map[int]float64{1: 1}), 12, []float64{0.4, 0.4}, 0, 1, 0, false},
-		"too little: what was best once more": {known(2, 1, 0, map[int]float64{1: 1}), 65, []float64{0.4, 0.4}, 1, 1, 2, false},
-		"not clear for long: by what it is":   {known(2, 1, 0, map[int]float64{1: 1}), 205, []float64{0.53, 0.53}, 3, 2, 0, false},
-		"another run than before":             {known(3, 2, 0, map[int]float64{1: 1, 2: 2}), 12, []float64{0.9, 0.9, 7}, 4, 3, 0, false},
-		"too far: between them":               {known(8, 4, 0, map[int]float64{4: 4, 2: 2}), 65, []float64{0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}, 6, 4, 8, false},
-		"far, and some of it: between them":   {known(8, 4, 0, map[int]float64{4: 4, 2: 2}), 12, []float64{0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7}, 6, 8, 0, false},
-		"fewer make as much":                  {known(6, 8, 0, map[int]float64{2: 2, 4: 4, 8: 5.6}), 205, []float64{0.93, 0.93, 0.93, 0.93, 0.93, 0.93}, 5, 6, 8, false},
-		"fewer make less":                     {known(6, 8, 0, map[int]float64{2: 2, 4: 4, 8: 5.6}), 65, []float64{0.75, 0.75, 0.75, 0.75, 0.75, 0.75}, 7, 8, 0, false},
-		"once more the best":                  {again, 65, []float64{0.8, 0.8}, 2, 2, 3, true},
-		"once more, and not the best":         {again, 65, []float64{0.6, 0.6}, 4, 3, 0, false},
+		"the first":           {domain.SweepParallelism{}, 12, []float64{1}, 2, 1, 0, false},
+		"the first, too soon": {domain.SweepParallelism{}, 9, []float64{1}, 0, 0, 0, false},
+		"more, clearly": {
+			known(2, 1, 0, map[int]float64{1: 1}), 12, []float64{0.8, 0.8}, 3, 2, 0, false,
+		},
+		"as many again, where all get on": {
+			known(2, 1, 0, map[int]float64{1: 1}), 12, []float64{0.99, 1.01}, 4, 2, 0, false,
+		},
+		"not yet clear that it is too little": {
+			known(2, 1, 0, map[int]float64{1: 1}), 12, []float64{0.4, 0.4}, 0, 1, 0, false,
+		},
+		"too little: what was best once more": {
+			known(2, 1, 0, map[int]float64{1: 1}), 65, []float64{0.4, 0.4}, 1, 1, 2, false,
+		},
+		"not clear for long: by what it is": {
+			known(2, 1, 0, map[int]float64{1: 1}), 205, []float64{0.53, 0.53}, 3, 2, 0, false,
+		},
+		"another run than before": {
+			known(3, 2, 0, map[int]float64{1: 1, 2: 2}), 12, []float64{0.9, 0.9, 7}, 4, 3, 0, false,
+		},
+		"too far: between them": {
+			known(8, 4, 0, map[int]float64{4: 4, 2: 2}), 65, []float64{0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}, 6, 4, 8,
+			false,
+		},
+		"far, and some of it: between them": {
+			known(8, 4, 0, map[int]float64{4: 4, 2: 2}), 12, []float64{0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7}, 6, 8, 0,
+			false,
+		},
+		"fewer make as much": {
+			known(6, 8, 0, map[int]float64{2: 2, 4: 4, 8: 5.6}), 205, []float64{0.93, 0.93, 0.93, 0.93, 0.93, 0.93}, 5,
+			6, 8, false,
+		},
+		"fewer make less": {
+			known(6, 8, 0, map[int]float64{2: 2, 4: 4, 8: 5.6}), 65, []float64{0.75, 0.75, 0.75, 0.75, 0.75, 0.75}, 7,
+			8, 0, false,
+		},
+		"once more the best":          {again, 65, []float64{0.8, 0.8}, 2, 2, 3, true},
+		"once more, and not the best": {again, 65, []float64{0.6, 0.6}, 4, 3, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := searching(test.stored)
 			moved := gets(s, test.took, test.rates...)
 			f := s.Found()
-			if level := f.Level; moved != (test.level > 0) || moved != s.Changed() || moved && level != test.level || f.Best != test.best || f.Over != test.over || f.Settled != test.settled {
+			if level := f.Level; moved != (test.level > 0) || moved != s.Changed() || moved && level != test.level ||
+				f.Best != test.best || f.Over != test.over || f.Settled != test.settled {
 				t.Errorf("it is %v that it moved, to %+v", moved, f)
 			}
 			if f.Settled && (s.Goes() || len(f.Rates) > 0) {
@@ -87,10 +114,15 @@ func TestSearchDecides(t *testing.T) {
 
 // TestSearchWatches checks that runs count while their place has as many as the level, and after they have warmed up.
 func TestSearchWatches(t *testing.T) {
-	_, s := searching(domain.SweepParallelism{Level: 2, Best: 1, Base: 1, Throughput: map[int]float64{1: 1}, Rates: map[string]float64{"a": 1}})
+	_, s := searching(domain.SweepParallelism{
+		Level: 2, Best: 1, Base: 1, Throughput: map[int]float64{1: 1}, Rates: map[string]float64{"a": 1},
+	})
 	paused := running("h1", noon)
 	paused.State = domain.RunPaused
-	runs := map[string]domain.Run{"a": running("h1", noon), "b": running("h1", noon), "c": running("h2", noon), "d": paused, "e": endedRun(domain.RunSucceeded, "h1", noon)}
+	runs := map[string]domain.Run{
+		"a": running("h1", noon), "b": running("h1", noon), "c": running("h2", noon), "d": paused,
+		"e": endedRun(domain.RunSucceeded, "h1", noon),
+	}
 	if next := s.Watch(runs, noon); !next.Equal(at(15)) {
 		t.Errorf("the next is due at %s", next)
 	}
@@ -150,7 +182,8 @@ func TestSearchGoesOn(t *testing.T) {
 	} {
 		other := doc
 		change(&other)
-		if got := Parallelism(other, stored); got.Level != 1 || got.Best != 0 || got.Revision != 4 || got.ID != other.ID || s.Of(other) {
+		if got := Parallelism(other, stored); got.Level != 1 || got.Best != 0 || got.Revision != 4 ||
+			got.ID != other.ID || s.Of(other) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -175,12 +208,15 @@ func TestSearchGivesUp(t *testing.T) {
 		"too few have ended":     {60, 2, false, "", ""},
 		"by what is in the way":  {300, 0, false, "its log is too long", "its log is too long"},
 		"slow":                   {3000, 0, true, "", ""},
-		"too short":              {300, 3, true, "", "runs end before their progress can be measured; set progress.settle to less than 30s"},
+		"too short": {
+			300, 3, true, "", "runs end before their progress can be measured; set progress.settle to less than 30s",
+		},
 	} {
 		_, s := searching(domain.SweepParallelism{})
 		s.Watch(map[string]domain.Run{"a": running("h1", noon)}, noon)
 		s.ended, s.reported, s.trouble = test.ended, test.reported, test.missed
-		if moved, got := s.Decide(at(test.after)), s.Found().Unknown; got != test.want || moved != (test.want != "") || s.Goes() != (test.want == "") {
+		if moved, got := s.Decide(at(test.after)), s.Found().Unknown; got != test.want || moved != (test.want != "") ||
+			s.Goes() != (test.want == "") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -222,7 +258,8 @@ func TestSearchProperties(t *testing.T) {
 			}
 			s.Decide(now)
 			f := s.Found()
-			if _, err := json.Marshal(f); err != nil || f.Level < 1 || f.Best < 0 || f.Over > 0 && f.Over <= f.Best || f.Settled && f.Level != f.Best {
+			if _, err := json.Marshal(f); err != nil || f.Level < 1 || f.Best < 0 || f.Over > 0 && f.Over <= f.Best ||
+				f.Settled && f.Level != f.Best {
 				t.Fatalf("%v: %+v", err, f)
 			}
 		}
@@ -265,20 +302,30 @@ func TestAdmitByLevel(t *testing.T) {
 	}{
 		"one on each card": {cards, []Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 1)},
 			"a/r0 on gpu1 GPU-a, a/r1 on gpu1 GPU-b", []string{"1 at a time on a GPU until its progress is measured"}},
-		"two on each, one of which is on": {cards, []Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 2).with(map[string]domain.Run{"r0": running("gpu1 GPU-b", noon)})},
+		"two on each, one of which is on": {cards, []Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)),
+			2).with(map[string]domain.Run{"r0": running("gpu1 GPU-b", noon)})},
 			"a/r1 on gpu1 GPU-a, a/r2 on gpu1 GPU-a, a/r3 on gpu1 GPU-b", []string{"2 at a time on a GPU"}},
-		"more than that are on": {cards, []Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 1).with(map[string]domain.Run{
-			"r0": running("gpu1 GPU-a", noon), "r1": running("gpu1 GPU-a", noon), "r2": running("gpu1 GPU-b", noon),
-		})}, "", []string{"1 at a time on a GPU"}},
-		"each on two cards": {cards, []Queue{levelled(two, 2)}, "a/r0 on gpu1 GPU-a,GPU-b, a/r1 on gpu1 GPU-a,GPU-b", []string{"2 at a time on a GPU"}},
+		"more than that are on": {cards,
+			[]Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 1).with(map[string]domain.Run{
+				"r0": running("gpu1 GPU-a", noon), "r1": running("gpu1 GPU-a", noon), "r2": running("gpu1 GPU-b", noon),
+			})}, "", []string{"1 at a time on a GPU"}},
+		"each on two cards": {
+			cards, []Queue{levelled(two, 2)}, "a/r0 on gpu1 GPU-a,GPU-b, a/r1 on gpu1 GPU-a,GPU-b",
+			[]string{"2 at a time on a GPU"},
+		},
 		"on hosts, whatever their processors": {hosts, []Queue{levelled(progress(plain("a", 9)), 3)},
-			"a/r0 on h1, a/r1 on h2, a/r2 on h1, a/r3 on h2, a/r4 on h1, a/r5 on h2", []string{"3 at a time on a host"}},
+			"a/r0 on h1, a/r1 on h2, a/r2 on h1, a/r3 on h2, a/r4 on h1, a/r5 on h2", []string{
+				"3 at a time on a host",
+			}},
 		"packed": {hosts, []Queue{levelled(packed, 1)}, "a/r0 on h1, a/r1 on h2", []string{"1 at a time on a host"}},
 		"what is not known bounds nothing": {hosts, []Queue{unknown}, "a/r0 on h1, a/r1 on h2, a/r2 on h1, a/r3 on h2",
 			[]string{"limited to the number of CPUs of the hosts, 4"}},
 		"max_parallel bounds all": {cards, []Queue{bounded}, "a/r0 on gpu1 GPU-a", []string{"max_parallel is 1"}},
-		"it keeps nobody from what it does not wait for": {cards, []Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 1), queueOf(onGPUs(sweepOf("b", 2), 1199))},
-			"a/r0 on gpu1 GPU-a, a/r1 on gpu1 GPU-b, b/r0 on gpu1 GPU-a, b/r1 on gpu1 GPU-b", []string{"1 at a time on a GPU"}},
+		"it keeps nobody from what it does not wait for": {cards,
+			[]Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 1), queueOf(onGPUs(sweepOf("b", 2), 1199))},
+
+			"a/r0 on gpu1 GPU-a, a/r1 on gpu1 GPU-b, b/r0 on gpu1 GPU-a, b/r1 on gpu1 GPU-b",
+			[]string{"1 at a time on a GPU"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Admit(test.cluster, test.queues, noon)
@@ -318,11 +365,19 @@ func TestParallelismReason(t *testing.T) {
 	doc.Spec.Progress = &domain.SweepProgress{Pattern: "step"}
 	throughput := map[int]float64{1: 7.08, 7: 21.9724, 8: 22.5529, 9: 22.3448}
 	for want, p := range map[string]domain.SweepParallelism{
-		"1 at a time on a GPU until its progress is measured":                                               {Level: 1},
-		"trying 2 at a time on a GPU: 1 makes 7.08 steps a second":                                          {Level: 2, Best: 1},
-		"measuring 8 at a time on a GPU again: 8 make 22.55 steps a second, and 9 make 22.34":               {Level: 8, Best: 8, Over: 9},
-		"8 at a time on a GPU is best: 8 make 22.55 steps a second, and 9 make 22.34":                       {Level: 8, Best: 8, Over: 9, Settled: true},
-		"as many run as there is room for: no line that a run logged within 10m0s matches progress.pattern": {Level: 1, Unknown: "no line that a run logged within 10m0s matches progress.pattern"},
+		"1 at a time on a GPU until its progress is measured": {Level: 1},
+		"trying 2 at a time on a GPU: 1 makes 7.08 steps a second": {
+			Level: 2, Best: 1,
+		},
+		"measuring 8 at a time on a GPU again: 8 make 22.55 steps a second, and 9 make 22.34": {
+			Level: 8, Best: 8, Over: 9,
+		},
+		"8 at a time on a GPU is best: 8 make 22.55 steps a second, and 9 make 22.34": {
+			Level: 8, Best: 8, Over: 9, Settled: true,
+		},
+		"as many run as there is room for: no line that a run logged within 10m0s matches progress.pattern": {
+			Level: 1, Unknown: "no line that a run logged within 10m0s matches progress.pattern",
+		},
 	} {
 		p.ID, p.Of, p.Throughput = doc.ID, searched(doc), throughput
 		if got := ParallelismReason(doc, p); got != want {

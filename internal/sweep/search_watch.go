@@ -147,7 +147,8 @@ func (m measure) add(o measure) measure {
 
 // Read returns the attempts whose logs are to be read, and since when.
 func (s *Search) Read(now time.Time) map[Attempt]time.Time {
-	due := slices.DeleteFunc(slices.Collect(maps.Keys(s.attempts)), func(a Attempt) bool { return s.attempts[a].from.After(now) })
+	due := slices.DeleteFunc(slices.Collect(maps.Keys(s.attempts)),
+		func(a Attempt) bool { return s.attempts[a].from.After(now) })
 	// Those measured at the best level come first, as they can be compared with themselves.
 	rank := func(a Attempt) int {
 		if _, known := s.found.Rates[a.Key]; known {
@@ -155,7 +156,8 @@ func (s *Search) Read(now time.Time) map[Attempt]time.Time {
 		}
 		return 1
 	}
-	slices.SortFunc(due, func(a, b Attempt) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(due,
+		func(a, b Attempt) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Key, b.Key)) })
 	read := map[Attempt]time.Time{}
 	for _, a := range due[:min(len(due), readAtMost)] {
 		read[a] = s.attempts[a].from

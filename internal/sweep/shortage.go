@@ -20,7 +20,8 @@ type shortage struct {
 // that, too. A run that would not even fit on an empty cluster keeps nobody waiting.
 func (d *decision) keep(s domain.Sweep, key string) {
 	in := alone(s, d.cluster)
-	in.Closed, in.Reserved, in.Devices = d.cluster.Closed, d.cluster.Reserved, tooSmall(s, d.cluster.Pools, d.cluster.Devices)
+	in.Closed, in.Reserved, in.Devices = d.cluster.Closed, d.cluster.Reserved,
+		tooSmall(s, d.cluster.Pools, d.cluster.Devices)
 	if _, short := placement.Fill(in, false); len(short) > 0 {
 		return
 	}
@@ -37,7 +38,8 @@ func alone(s domain.Sweep, c Cluster) placement.Input {
 	g := GroupOf(s, key)
 	g.Name = "sweep"
 	return placement.Input{
-		Group: g, Members: []domain.Member{{Name: domain.RunName(g.Name, key), Role: key}}, Hosts: c.Hosts, SharedAddress: c.SharedAddress, Images: c.Images, Pools: c.Pools,
+		Group: g, Members: []domain.Member{{Name: domain.RunName(g.Name, key), Role: key}}, Hosts: c.Hosts,
+		SharedAddress: c.SharedAddress, Images: c.Images, Pools: c.Pools,
 	}
 }
 

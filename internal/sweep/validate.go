@@ -42,7 +42,8 @@ func OfRuns(ps domain.Problems) domain.Problems {
 		for n, input := range ps[i].Inputs {
 			ps[i].Inputs[n] = ofRun(input)
 			if len(input) == 3 && input[0] == "roles" && input[2] == "env" {
-				ps[i].Inputs[n] = domain.Path{"runs"} // which variables a run has: an element is known by its key, whatever is in it
+				// which variables a run has: an element is known by its key, whatever is in it
+				ps[i].Inputs[n] = domain.Path{"runs"}
 			}
 		}
 	}

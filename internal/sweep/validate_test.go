@@ -26,7 +26,9 @@ func TestValidateAccepts(t *testing.T) {
 	longest.Runs = map[string]map[string]string{strings.Repeat("k", 55): {"LR": "1"}}
 	bare := sweepOf("lr", 0)
 	bare.Runs = map[string]map[string]string{"a": nil, "b": {}}
-	for name, s := range map[string]domain.Sweep{"templates": rendering(250), "all": all, "the longest key": longest, "runs without variables": bare} {
+	for name, s := range map[string]domain.Sweep{
+		"templates": rendering(250), "all": all, "the longest key": longest, "runs without variables": bare,
+	} {
 		if problems := Validate(s); len(problems) > 0 {
 			t.Errorf("%s: %v", name, problems)
 		}
@@ -44,33 +46,77 @@ func TestValidateRejects(t *testing.T) {
 		path   string
 		says   []string
 	}{
-		"sweep's own":       {func(s *domain.Sweep) { s.MaxParallel = new(0) }, "max_parallel", []string{"got 0"}},
-		"unusable key":      {func(s *domain.Sweep) { s.Runs["R_0"] = nil }, `runs["R_0"]`, []string{`"r-0"`}},
-		"no command":        {func(s *domain.Sweep) { s.Command = nil }, "command", []string{"a command or an image"}},
-		"empty command":     {func(s *domain.Sweep) { s.Command[0] = "" }, "command[0]", []string{"empty"}},
-		"resources":         {func(s *domain.Sweep) { s.Resources.CPUs = 0.001 }, "resources.cpus", []string{"0.001", "at least 0.01"}},
-		"limits":            {func(s *domain.Sweep) { s.Resources.Limits.CPUs = 0.5 }, "resources.limits.cpus", []string{"0.5", "1"}},
-		"pool":              {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "P"} }, "gpus.pool", []string{`"P"`}},
-		"count of GPUs":     {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", Count: new(0)} }, "gpus.count", []string{"got 0"}},
-		"strategy":          {func(s *domain.Sweep) { s.Placement.Strategy = "best" }, "placement.strategy", []string{`"best"`, `"spread"`}},
-		"label":             {func(s *domain.Sweep) { s.Placement.SpreadBy = "rack=a" }, "placement.spread_by", []string{`"rack=a"`, `"rack"`}},
-		"grace period":      {func(s *domain.Sweep) { s.GracePeriod = seconds(-1) }, "grace_period", []string{"-1s"}},
-		"exit codes":        {func(s *domain.Sweep) { s.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1", "x"}} }, "exit_codes.final[1]", []string{`"x"`}},
-		"image":             {func(s *domain.Sweep) { s.Image = "A" }, "image", []string{`"A"`}},
-		"mount":             {func(s *domain.Sweep) { s.Mounts = []domain.Mount{{Source: "/a", Target: "b"}} }, "mounts[0].target", []string{`"b"`}},
-		"common variable":   {func(s *domain.Sweep) { s.Env = map[string]string{"TRAINYARD_X": "1"} }, `env["TRAINYARD_X"]`, []string{"TRAINYARD_"}},
-		"run's variable":    {env("r1", "TRAINYARD_RUN", "1"), `runs["r1"]["TRAINYARD_RUN"]`, []string{"TRAINYARD_RUN"}},
-		"run's bad name":    {env("r2", "A=B", "1"), `runs["r2"]["A=B"]`, []string{`"A=B"`}},
-		"run's template":    {env("r2", "X", "{{ .Nope }}"), `runs["r2"]["X"]`, []string{"Nope", "lr-r2-0"}},
-		"run's bad syntax":  {env("r2", "X", "{{ .Env"), `runs["r2"]["X"]`, []string{"unclosed action"}},
-		"run's NUL":         {env("r2", "X", "a\x00b"), `runs["r2"]["X"]`, []string{"NUL"}},
-		"common template":   {func(s *domain.Sweep) { s.Command[3] = "{{ .Lr }}" }, "command[3]", []string{"Lr", ".Env.NAME"}},
-		"common syntax":     {func(s *domain.Sweep) { s.Command[3] = "{{ .Env." }, "command[3]", []string{"unexpected"}},
-		"common argument":   {func(s *domain.Sweep) { s.Args = []string{"{{ .Env.WARMUP }}"} }, "args[0]", []string{`"WARMUP"`}},
-		"missing variable":  {func(s *domain.Sweep) { s.Command[3] = "{{ .Env.LEARNING }}" }, "command[3]", []string{`no entry for key "LEARNING"`, "lr-r0-0"}},
-		"missing in one":    {func(s *domain.Sweep) { s.Runs["r2"] = map[string]string{"RATE": "1"} }, "command[3]", []string{`no entry for key "LR"`, "lr-r2-0"}},
-		"missing in some":   {func(s *domain.Sweep) { s.Runs["r1"], s.Runs["r2"] = nil, nil }, "command[3]", []string{`no entry for key "LR"`, "lr-r1-0"}},
-		"variable of a GPU": {func(s *domain.Sweep) { *s = onGPUs(*s, 1); env("r1", "CUDA_VISIBLE_DEVICES", "0")(s) }, `runs["r1"]["CUDA_VISIBLE_DEVICES"]`, []string{`pool "p"`}},
+		"sweep's own":   {func(s *domain.Sweep) { s.MaxParallel = new(0) }, "max_parallel", []string{"got 0"}},
+		"unusable key":  {func(s *domain.Sweep) { s.Runs["R_0"] = nil }, `runs["R_0"]`, []string{`"r-0"`}},
+		"no command":    {func(s *domain.Sweep) { s.Command = nil }, "command", []string{"a command or an image"}},
+		"empty command": {func(s *domain.Sweep) { s.Command[0] = "" }, "command[0]", []string{"empty"}},
+		"resources": {
+			func(s *domain.Sweep) { s.Resources.CPUs = 0.001 }, "resources.cpus", []string{"0.001", "at least 0.01"},
+		},
+		"limits": {
+			func(s *domain.Sweep) { s.Resources.Limits.CPUs = 0.5 }, "resources.limits.cpus", []string{"0.5", "1"},
+		},
+		"pool": {
+			func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "P"} }, "gpus.pool", []string{`"P"`},
+		},
+		"count of GPUs": {
+			func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", Count: new(0)} }, "gpus.count",
+			[]string{"got 0"},
+		},
+		"strategy": {
+			func(s *domain.Sweep) { s.Placement.Strategy = "best" }, "placement.strategy",
+			[]string{`"best"`, `"spread"`},
+		},
+		"label": {
+			func(s *domain.Sweep) { s.Placement.SpreadBy = "rack=a" }, "placement.spread_by",
+			[]string{`"rack=a"`, `"rack"`},
+		},
+		"grace period": {func(s *domain.Sweep) { s.GracePeriod = seconds(-1) }, "grace_period", []string{"-1s"}},
+		"exit codes": {
+			func(s *domain.Sweep) { s.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1", "x"}} },
+			"exit_codes.final[1]", []string{`"x"`},
+		},
+		"image": {func(s *domain.Sweep) { s.Image = "A" }, "image", []string{`"A"`}},
+		"mount": {
+			func(s *domain.Sweep) { s.Mounts = []domain.Mount{{Source: "/a", Target: "b"}} }, "mounts[0].target",
+			[]string{`"b"`},
+		},
+		"common variable": {
+			func(s *domain.Sweep) { s.Env = map[string]string{"TRAINYARD_X": "1"} }, `env["TRAINYARD_X"]`,
+			[]string{"TRAINYARD_"},
+		},
+		"run's variable": {
+			env("r1", "TRAINYARD_RUN", "1"), `runs["r1"]["TRAINYARD_RUN"]`, []string{"TRAINYARD_RUN"},
+		},
+		"run's bad name":   {env("r2", "A=B", "1"), `runs["r2"]["A=B"]`, []string{`"A=B"`}},
+		"run's template":   {env("r2", "X", "{{ .Nope }}"), `runs["r2"]["X"]`, []string{"Nope", "lr-r2-0"}},
+		"run's bad syntax": {env("r2", "X", "{{ .Env"), `runs["r2"]["X"]`, []string{"unclosed action"}},
+		"run's NUL":        {env("r2", "X", "a\x00b"), `runs["r2"]["X"]`, []string{"NUL"}},
+		"common template": {
+			func(s *domain.Sweep) { s.Command[3] = "{{ .Lr }}" }, "command[3]", []string{"Lr", ".Env.NAME"},
+		},
+		"common syntax": {
+			func(s *domain.Sweep) { s.Command[3] = "{{ .Env." }, "command[3]", []string{"unexpected"},
+		},
+		"common argument": {
+			func(s *domain.Sweep) { s.Args = []string{"{{ .Env.WARMUP }}"} }, "args[0]", []string{`"WARMUP"`},
+		},
+		"missing variable": {
+			func(s *domain.Sweep) { s.Command[3] = "{{ .Env.LEARNING }}" }, "command[3]",
+			[]string{`no entry for key "LEARNING"`, "lr-r0-0"},
+		},
+		"missing in one": {
+			func(s *domain.Sweep) { s.Runs["r2"] = map[string]string{"RATE": "1"} }, "command[3]",
+			[]string{`no entry for key "LR"`, "lr-r2-0"},
+		},
+		"missing in some": {
+			func(s *domain.Sweep) { s.Runs["r1"], s.Runs["r2"] = nil, nil }, "command[3]",
+			[]string{`no entry for key "LR"`, "lr-r1-0"},
+		},
+		"variable of a GPU": {
+			func(s *domain.Sweep) { *s = onGPUs(*s, 1); env("r1", "CUDA_VISIBLE_DEVICES", "0")(s) },
+			`runs["r1"]["CUDA_VISIBLE_DEVICES"]`, []string{`pool "p"`},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := rendering(3)
@@ -123,7 +169,8 @@ func TestValidateTellsOfEachRun(t *testing.T) {
 	}
 	s.Runs["r000"] = map[string]string{"LR": "1"}
 	problems := Validate(s)
-	if len(problems) != 299 || problems[0].Path.String() != `runs["r001"]["TRAINYARD_X"]` || problems[298].Path.String() != `runs["r299"]["TRAINYARD_X"]` {
+	if len(problems) != 299 || problems[0].Path.String() != `runs["r001"]["TRAINYARD_X"]` ||
+		problems[298].Path.String() != `runs["r299"]["TRAINYARD_X"]` {
 		t.Errorf("%d problems: %v", len(problems), problems[:min(len(problems), 3)])
 	}
 }

@@ -8,7 +8,9 @@ import (
 
 // Wished returns a run changed as requested. What is no longer possible, such as cancelling an ended run, changes
 // nothing. The states before and after show whether its member has to be halted or continued.
-func Wished(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, wish domain.RunWish, by string, now time.Time) domain.Run {
+func Wished(
+	doc domain.SweepDocument, own domain.RunSpec, run domain.Run, wish domain.RunWish, by string, now time.Time,
+) domain.Run {
 	state := Now(doc, own, run).State
 	if Now(doc, own, run).State != run.State {
 		run = domain.Run{State: domain.RunQueued, Revision: doc.Revision, Seal: Seal(own), Reports: run.Reports}
@@ -32,7 +34,8 @@ func Wished(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, wish d
 // Report returns what a hook receives about an attempt that has ended, with the place of its files.
 func Report(run domain.Run, results string) domain.RunReport {
 	report := domain.RunReport{
-		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt, Value: run.Value, Results: results,
+		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt,
+		FinishedAt: run.FinishedAt, Value: run.Value, Results: results,
 		Reason: run.Reason,
 	}
 	if run.Assignment != nil {

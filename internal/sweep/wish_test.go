@@ -16,7 +16,10 @@ func TestWished(t *testing.T) {
 	doc.Revision, doc.MinRun, doc.MinFailed = 5, 2, 3
 	reports := []domain.RunReport{{Attempt: 1}}
 	of := func(state domain.RunState) domain.Run {
-		return domain.Run{State: state, Revision: 4, Seal: Seal(own), Attempts: 2, Failures: 1, Reports: reports, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
+		return domain.Run{
+			State: state, Revision: 4, Seal: Seal(own), Attempts: 2, Failures: 1, Reports: reports,
+			NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a")),
+		}
 	}
 	on := func(state domain.RunState) domain.Run { // active, started under an earlier revision
 		run := running("a", at(-60))
@@ -26,21 +29,27 @@ func TestWished(t *testing.T) {
 	old := of(domain.RunFailed)
 	old.Revision = 1
 	states := map[string]domain.Run{
-		"nothing": {}, "queued": of(domain.RunQueued), "running": on(domain.RunRunning), "paused while it ran": on(domain.RunPaused), "paused while it waited": of(domain.RunPaused),
-		"succeeded": of(domain.RunSucceeded), "failed": of(domain.RunFailed), "out of memory": of(domain.RunOutOfMemory), "cancelled": of(domain.RunCancelled), "stale": old,
+		"nothing": {}, "queued": of(domain.RunQueued), "running": on(domain.RunRunning),
+		"paused while it ran": on(domain.RunPaused), "paused while it waited": of(domain.RunPaused),
+		"succeeded": of(domain.RunSucceeded), "failed": of(domain.RunFailed),
+		"out of memory": of(domain.RunOutOfMemory), "cancelled": of(domain.RunCancelled), "stale": old,
 		"stale while it runs": func() domain.Run { run := on(domain.RunRunning); run.Seal = "other"; return run }(),
 	}
 	// What is not listed stays as it is.
 	for wish, after := range map[domain.RunWish]map[string]domain.RunState{
 		domain.WishCancel: {
-			"nothing": domain.RunCancelled, "queued": domain.RunCancelled, "running": domain.RunCancelled, "paused while it ran": domain.RunCancelled,
-			"paused while it waited": domain.RunCancelled, "stale": domain.RunCancelled, "stale while it runs": domain.RunCancelled,
+			"nothing": domain.RunCancelled, "queued": domain.RunCancelled, "running": domain.RunCancelled,
+			"paused while it ran":    domain.RunCancelled,
+			"paused while it waited": domain.RunCancelled, "stale": domain.RunCancelled,
+			"stale while it runs": domain.RunCancelled,
 		},
 		domain.WishPause: {
-			"nothing": domain.RunPaused, "queued": domain.RunPaused, "running": domain.RunPaused, "stale": domain.RunPaused, "stale while it runs": domain.RunPaused,
+			"nothing": domain.RunPaused, "queued": domain.RunPaused, "running": domain.RunPaused,
+			"stale": domain.RunPaused, "stale while it runs": domain.RunPaused,
 		},
 		domain.WishResume: {
-			"nothing": domain.RunQueued, "paused while it ran": domain.RunRunning, "paused while it waited": domain.RunQueued, "cancelled": domain.RunQueued,
+			"nothing": domain.RunQueued, "paused while it ran": domain.RunRunning,
+			"paused while it waited": domain.RunQueued, "cancelled": domain.RunQueued,
 			"stale": domain.RunQueued, "stale while it runs": domain.RunQueued,
 		},
 	} {
@@ -67,7 +76,8 @@ func TestWished(t *testing.T) {
 			}
 			// An active run keeps what it has while it is paused, and does not change.
 			underWay := run.Active() && name != "stale while it runs" && want != domain.RunCancelled
-			if got.Active() != underWay || underWay && (got.Batch != run.Batch || got.Revision != run.Revision || got.StartedAt != run.StartedAt) {
+			if got.Active() != underWay ||
+				underWay && (got.Batch != run.Batch || got.Revision != run.Revision || got.StartedAt != run.StartedAt) {
 				t.Errorf("%s a run that is %s: it is %+v", wish, name, got)
 			}
 			if want == domain.RunQueued && got.NotBefore != nil {
@@ -94,10 +104,12 @@ func TestPauseKeepsTheRevision(t *testing.T) {
 func TestReport(t *testing.T) {
 	s := onGPUs(sweepOf("lr", 1), 1199)
 	s.Objective = &domain.Objective{Pattern: `acc=(\S+)`}
-	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "gpu1", Port: 1, GPUs: "GPU-a"}, 1, at(-60))
+	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "gpu1", Port: 1, GPUs: "GPU-a"}, 1,
+		at(-60))
 	run = Ended(s, run, failedWith(3, "exit code 3"), []string{"acc=0.5"}, 0, noon)
 	want := domain.RunReport{
-		Attempt: 1, State: domain.RunFailed, Host: "gpu1", GPUs: "GPU-a", ExitCode: new(3), StartedAt: new(at(-60)), FinishedAt: new(at(-1)), Value: new(0.5), Reason: "exit code 3",
+		Attempt: 1, State: domain.RunFailed, Host: "gpu1", GPUs: "GPU-a", ExitCode: new(3), StartedAt: new(at(-60)),
+		FinishedAt: new(at(-1)), Value: new(0.5), Reason: "exit code 3",
 	}
 	want.Results = "/results/r0"
 	if diff := cmp.Diff(want, Report(run, "/results/r0")); diff != "" {

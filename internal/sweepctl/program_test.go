@@ -28,10 +28,13 @@ func lab(t *testing.T) string {
 	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: dir}, process.Program{})
 	must(t, err)
 	put(t, e, domain.ClusterDocument{Spec: domain.Cluster{
-		Name: "lab", Engine: process.Name, Hosts: map[string]domain.Host{"local": {Address: "127.0.0.1", Capacity: domain.Capacity{CPUs: 2, MemoryMiB: 1000}}},
+		Name: "lab", Engine: process.Name, Hosts: map[string]domain.Host{
+			"local": {Address: "127.0.0.1", Capacity: domain.Capacity{CPUs: 2, MemoryMiB: 1000}},
+		},
 	}})
 	spec := domain.Sweep{
-		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, Objective: &domain.Objective{Pattern: "([0-9.]+)"}, MaxParallel: new(1),
+		Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}},
+		Objective: &domain.Objective{Pattern: "([0-9.]+)"}, MaxParallel: new(1),
 		Runs: map[string]map[string]string{"a": {"LR": "1"}, "b": {"LR": "2"}, "c": {"LR": "3"}},
 	}
 	bare, chunks, err := sweep.Split(spec)
@@ -45,7 +48,8 @@ func lab(t *testing.T) string {
 	at := time.Now()
 	ended := func(key string, state domain.RunState, change func(r *domain.Run)) domain.Run {
 		run := domain.Run{
-			State: state, Revision: 1, Seal: sweep.Seal(spec.Run(key)), Attempts: 1, Batch: 1, Assignment: &domain.Assignment{Host: "local", Port: 20000}, ExitCode: new(0),
+			State: state, Revision: 1, Seal: sweep.Seal(spec.Run(key)), Attempts: 1, Batch: 1,
+			Assignment: &domain.Assignment{Host: "local", Port: 20000}, ExitCode: new(0),
 			StartedAt: new(at.Add(-90 * time.Second)), FinishedAt: &at,
 		}
 		change(&run)
@@ -68,7 +72,8 @@ func put[T any, P domain.Document[T]](t *testing.T, e engine.Engine, doc T) {
 func TestList(t *testing.T) {
 	dir := lab(t)
 	out, complaint, err := run(t, "ls", "--endpoint", dir)
-	if err != nil || !strings.Contains(out, "lr     1 queued, 1 succeeded, 1 failed") || !strings.Contains(out, "ops@gpu1") {
+	if err != nil || !strings.Contains(out, "lr     1 queued, 1 succeeded, 1 failed") ||
+		!strings.Contains(out, "ops@gpu1") {
 		t.Errorf("%v: %s\n%s", err, complaint, out)
 	}
 	out, complaint, err = run(t, "ls", "lr", "--endpoint", dir)
@@ -76,7 +81,10 @@ func TestList(t *testing.T) {
 	if err != nil || len(lines) != 7 || strings.Contains(out, "\x1b") {
 		t.Fatalf("%v: %s\n%s", err, complaint, out)
 	}
-	for i, want := range []string{"RUN  STATE      VALUE  ATTEMPT  HOST   TOOK   REASON", "b    succeeded  0.5    1        local  1m30s", "a    failed     –      1        local  1m30s  exit code 3", "c    queued     –      0        –      –"} {
+	for i, want := range []string{
+		"RUN  STATE      VALUE  ATTEMPT  HOST   TOOK   REASON", "b    succeeded  0.5    1        local  1m30s",
+		"a    failed     –      1        local  1m30s  exit code 3", "c    queued     –      0        –      –",
+	} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d is %q, want %q", i+1, lines[i], want)
 		}
@@ -120,7 +128,8 @@ func TestRefused(t *testing.T) {
 			t.Fatalf("where there is no controller: %v: %s\n%s", err, complaint, out)
 		}
 	}
-	if out, complaint, err := run(t, "resume", "lr", "--endpoint", dir, "--force"); err != nil || out != "sweep lr has no run to resume\n" {
+	if out, complaint, err := run(t, "resume", "lr", "--endpoint", dir, "--force"); err != nil ||
+		out != "sweep lr has no run to resume\n" {
 		t.Errorf("%v: %s\n%s", err, complaint, out)
 	}
 }
@@ -128,7 +137,8 @@ func TestRefused(t *testing.T) {
 // run runs the program, and returns its output.
 func run(t *testing.T, args ...string) (out, complaint string, err error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append([]string{"sweep"}, args...)...)
+	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider),
+		append([]string{"sweep"}, args...)...)
 	command.Env = append(os.Environ(), "TZ=UTC")
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -49,9 +49,12 @@ func (o options) results(ctx context.Context, r reconcile.Reconciler, out io.Wri
 
 // archive writes what runs left to an archive. It returns how many left something, and the keys of the others; it is an
 // error if none did.
-func archive(ctx context.Context, r reconcile.Reconciler, found reconcile.Sweep, keys []string, to io.Writer) (with int, without []string, err error) {
+func archive(
+	ctx context.Context, r reconcile.Reconciler, found reconcile.Sweep, keys []string, to io.Writer,
+) (with int, without []string, err error) {
 	if found.Spec.Results == nil {
-		return 0, nil, fmt.Errorf("sweep %q keeps no results: declare results, such as { path = \"results\" }", found.Spec.Name)
+		return 0, nil, fmt.Errorf("sweep %q keeps no results: declare results, such as { path = \"results\" }",
+			found.Spec.Name)
 	}
 	with, without, err = r.ArchiveSweep(ctx, found, keys, to)
 	if err == nil && with == 0 {

@@ -28,13 +28,15 @@ const usage = `Shows, pauses, resumes and cancels the runs of sweeps, and downlo
   terraform-provider-trainyard sweep results SWEEP[/RUN] [--output FILE]
 
 Without RUN, pause, resume and cancel apply to all runs of the sweep that have not ended; resume also takes back
-cancellations. If the engine can't halt members, pause leaves running ones alone. Results are a tar archive with a folder
-for each run that left some.
+cancellations. If the engine can't halt members, pause leaves running ones alone. Results are a tar archive with a
+folder for each run that left some.
 
 `
 
 // wishes are the commands that request something.
-var wishes = map[string]domain.RunWish{"pause": domain.WishPause, "resume": domain.WishResume, "cancel": domain.WishCancel}
+var wishes = map[string]domain.RunWish{
+	"pause": domain.WishPause, "resume": domain.WishResume, "cancel": domain.WishCancel,
+}
 
 // options are the parsed arguments.
 type options struct {
@@ -80,7 +82,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	o.cluster.AddFlags(flags, engines)
 	flags.BoolVar(&o.force, "force", false, "allow changes to a sweep that another user created")
 	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "`time` to wait for the controller to handle the request")
-	flags.StringVar(&o.output, "output", "", "`file` to write results to, or - for standard output; defaults to SWEEP.tar or SWEEP-RUN.tar")
+	flags.StringVar(&o.output, "output", "",
+		"`file` to write results to, or - for standard output; defaults to SWEEP.tar or SWEEP-RUN.tar")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -90,7 +93,10 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		return o, err
 	}
 	if len(words) == 0 {
-		return o, errors.New("sweep needs a command, ls, pause, resume, cancel or results: see terraform-provider-trainyard sweep --help")
+		return o, errors.New(
+			"sweep needs a command, ls, pause, resume, cancel or results: see terraform-provider-trainyard " +
+				"sweep --help",
+		)
 	}
 	o.command = words[0]
 	for _, word := range words[1:] {
@@ -157,7 +163,8 @@ func (o options) ask(ctx context.Context, r reconcile.Reconciler, t target, out 
 		return err
 	}
 	for _, key := range keys {
-		_, _ = fmt.Fprintf(out, "%s/%s  %s\n", t.sweep, key, sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key]).State)
+		_, _ = fmt.Fprintf(out, "%s/%s  %s\n", t.sweep, key,
+			sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key]).State)
 	}
 	return nil
 }
@@ -169,7 +176,8 @@ func concerned(found reconcile.Sweep, wish domain.RunWish, halts bool) []string 
 		if wish == domain.WishResume {
 			return state != domain.RunPaused && state != domain.RunCancelled
 		}
-		return state.Ended() || wish == domain.WishPause && (state == domain.RunPaused || state == domain.RunRunning && !halts)
+		return state.Ended() ||
+			wish == domain.WishPause && (state == domain.RunPaused || state == domain.RunRunning && !halts)
 	})
 }
 

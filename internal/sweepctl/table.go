@@ -38,7 +38,8 @@ func list(ctx context.Context, r reconcile.Reconciler, out io.Writer) error {
 			return err
 		}
 		s := sweep.Summarise(found.Document, found.Spec, found.Runs)
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, s, leftOf(s), found.Document.Since.Local().Format(time.DateTime), printable.Line(found.Document.By))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, s, leftOf(s),
+			found.Document.Since.Local().Format(time.DateTime), printable.Line(found.Document.By))
 	}
 	return w.Flush()
 }
@@ -71,7 +72,8 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 	}
 	for _, key := range sweep.Order(found.Spec, current) {
 		run := current[key]
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", key, run.State, valueOf(run), run.Attempts, placeOf(run), tookOf(run, now), printable.Line(sweep.Reason(found.Spec.Retry, run, waits[name], now)))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", key, run.State, valueOf(run), run.Attempts, placeOf(run),
+			tookOf(run, now), printable.Line(sweep.Reason(found.Spec.Retry, run, waits[name], now)))
 	}
 	if err := w.Flush(); err != nil {
 		return err

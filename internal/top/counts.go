@@ -14,7 +14,10 @@ func counts(r overview.Reading, group string) [][]line {
 	var rows [][]line
 	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
 		if policy := r.Policies[key].Spec; policy.Group == group {
-			rows = append(rows, []line{count(r, policy), slices.Concat(steering(policy), telling(r, policy), asking(r, policy)), {}, {}, {}, {}, {}})
+			rows = append(rows, []line{
+				count(r, policy), slices.Concat(steering(policy), telling(r, policy), asking(r, policy)), {}, {}, {},
+				{}, {},
+			})
 		}
 	}
 	return rows

@@ -8,7 +8,8 @@ import (
 // matches reports whether a row contains the filter.
 func (s state) matches(row []line) bool {
 	filter := strings.ToLower(s.filter)
-	return slices.ContainsFunc(row, func(cell line) bool { return strings.Contains(strings.ToLower(cell.String()), filter) })
+	return slices.ContainsFunc(row,
+		func(cell line) bool { return strings.Contains(strings.ToLower(cell.String()), filter) })
 }
 
 // matching returns the rows that contain the filter.

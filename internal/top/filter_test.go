@@ -8,11 +8,17 @@ import (
 // Rows that contain the filter stay, below the titles of their tables; a group stays with the members that do.
 func TestFilter(t *testing.T) {
 	for filter, want := range map[string]struct{ there, gone []string }{
-		"WORKER-2": {[]string{"HOST ", "gpu1:1", "\njob ", "job-worker-2"}, []string{"\ngpu1:0", "\ngpu2 ", "job-ps-0", "  job-worker-10"}},
-		"gpu2":     {[]string{"\ngpu2 ", "\njob ", "job-worker-10", "job-worker-3"}, []string{"\ngpu1:0", "\ngpu1 ", "job-ps-0"}},
-		"failed":   {[]string{"\njob ", "job-ps-0", "job-worker-10"}, []string{"\ngpu1 "}}, // the group's own row says that one failed
-		"nowhere":  {[]string{"HOST ", "NOTES"}, []string{"\ngpu1 ", "\njob "}},
-		"":         {[]string{"\ngpu1 ", "\ngpu2 ", "\ngpu1:0", "job-ps-0"}, nil},
+		"WORKER-2": {
+			[]string{"HOST ", "gpu1:1", "\njob ", "job-worker-2"},
+			[]string{"\ngpu1:0", "\ngpu2 ", "job-ps-0", "  job-worker-10"},
+		},
+		"gpu2": {
+			[]string{"\ngpu2 ", "\njob ", "job-worker-10", "job-worker-3"}, []string{"\ngpu1:0", "\ngpu1 ", "job-ps-0"},
+		},
+		// the group's own row says that one failed
+		"failed":  {[]string{"\njob ", "job-ps-0", "job-worker-10"}, []string{"\ngpu1 "}},
+		"nowhere": {[]string{"HOST ", "NOTES"}, []string{"\ngpu1 ", "\njob "}},
+		"":        {[]string{"\ngpu1 ", "\ngpu2 ", "\ngpu1:0", "job-ps-0"}, nil},
 	} {
 		s := lab()
 		s.filter = filter

@@ -109,7 +109,8 @@ func (s state) title(width int) line {
 	if s.reading.At.IsZero() {
 		return l
 	}
-	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.Cluster.Hosts), "host"), gpuCount(s.reading), counted(len(s.reading.Groups), "group")), plain})
+	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.Cluster.Hosts), "host"), gpuCount(s.reading),
+		counted(len(s.reading.Groups), "group")), plain})
 	at := s.reading.At.Format(time.TimeOnly)
 	if room := width - l.width() - len(at); room >= gap {
 		return append(l, span{strings.Repeat(" ", room) + at, faint})
@@ -163,26 +164,33 @@ func choose[T any](by sorting, cpu, memory func(T) *float64) func(T) *float64 {
 func (s state) hosts(by sorting, width int) []line {
 	r := s.reading
 	size := barWidth(width)
-	value := choose(by, func(u engine.HostUsage) *float64 { return u.CPUs.Last }, func(u engine.HostUsage) *float64 { return u.MemoryMiB.Last })
+	value := choose(by, func(u engine.HostUsage) *float64 { return u.CPUs.Last },
+		func(u engine.HostUsage) *float64 { return u.MemoryMiB.Last })
 	var rows [][]line
 	for _, name := range sorted(r.Usage.Hosts, value, strings.Compare) {
 		u := r.Usage.Hosts[name]
 		rows = append(rows, []line{
 			text(name, plain),
 			cpusOf(u.CPUs.Last, u.TotalCPUs), bar(u.CPUs.Last, u.TotalCPUs, size, good),
-			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
+			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size,
+				memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
 			number("%.1f", u.Load.Last),
 		})
 	}
-	return table([]column{{title: "HOST"}, {title: "CPUS", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 1}, {title: "LOAD", right: true, rank: 3}}, s.matching(rows), width)
+	return table([]column{
+		{title: "HOST"}, {title: "CPUS", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 1},
+		{title: "LOAD", right: true, rank: 3},
+	}, s.matching(rows), width)
 }
 
 func (s state) gpus(by sorting, width int) []line {
 	r := s.reading
 	size := barWidth(width)
-	value := choose(by, func(u engine.GPUUsage) *float64 { return u.Utilisation.Last }, func(u engine.GPUUsage) *float64 { return u.MemoryMiB.Last })
+	value := choose(by, func(u engine.GPUUsage) *float64 { return u.Utilisation.Last },
+		func(u engine.GPUUsage) *float64 { return u.MemoryMiB.Last })
 	order := func(a, b string) int {
-		return cmp.Or(strings.Compare(r.Usage.GPUs[a].Host, r.Usage.GPUs[b].Host), cmp.Compare(r.Devices[a].Index, r.Devices[b].Index), strings.Compare(a, b))
+		return cmp.Or(strings.Compare(r.Usage.GPUs[a].Host, r.Usage.GPUs[b].Host),
+			cmp.Compare(r.Devices[a].Index, r.Devices[b].Index), strings.Compare(a, b))
 	}
 	var rows [][]line
 	for _, uuid := range sorted(r.Usage.GPUs, value, order) {
@@ -190,7 +198,8 @@ func (s state) gpus(by sorting, width int) []line {
 		rows = append(rows, []line{
 			text(r.GPUName(uuid), plain),
 			number("%.0f %%", u.Utilisation.Last), bar(u.Utilisation.Last, percent, size, good),
-			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
+			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size,
+				memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
 			number("%.0f °C", u.TemperatureC.Last), number("%.0f W", u.PowerW.Last),
 			users(u.Members),
 			text(r.Devices[uuid].Model, faint),
@@ -198,7 +207,8 @@ func (s state) gpus(by sorting, width int) []line {
 	}
 	return table([]column{
 		{title: "GPU"}, {title: "BUSY", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 3},
-		{title: "TEMP", right: true, rank: 4}, {title: "POWER", right: true, rank: 5}, {title: "USED BY"}, {title: "MODEL", rank: 6},
+		{title: "TEMP", right: true, rank: 4}, {title: "POWER", right: true, rank: 5}, {title: "USED BY"},
+		{title: "MODEL", rank: 6},
 	}, s.matching(rows), width)
 }
 

@@ -29,30 +29,42 @@ func lab() state {
 	observed := []domain.Observed{
 		{Name: "job-ps-0", Group: "job", Role: "ps", Host: "gpu1", State: domain.StateRunning},
 		{Name: "job-worker-2", Group: "job", Role: "worker", Host: "gpu1", State: domain.StateRunning},
-		{Name: "job-worker-10", Group: "job", Role: "worker", Host: "gpu2", State: domain.StateFailed, Restarts: 3, LastError: "exit code 1:\n\x1b[31mout of memory"},
+		{
+			Name: "job-worker-10", Group: "job", Role: "worker", Host: "gpu2", State: domain.StateFailed, Restarts: 3,
+			LastError: "exit code 1:\n\x1b[31mout of memory",
+		},
 	}
 	usage := engine.Usage{
 		Hosts: map[string]engine.HostUsage{
-			"gpu1": {CPUs: last(12.04), TotalCPUs: 16, MemoryMiB: last(61_440), TotalMemoryMiB: 65_536, Load: last(3.5)},
+			"gpu1": {
+				CPUs: last(12.04), TotalCPUs: 16, MemoryMiB: last(61_440), TotalMemoryMiB: 65_536, Load: last(3.5),
+			},
 			"gpu2": {Reason: "the agent does not answer", GPUsReason: "the agent does not answer"},
 		},
 		GPUs: map[string]engine.GPUUsage{
-			uuidB: {Host: "gpu1", TotalMemoryMiB: 46_068, Utilisation: last(87), MemoryMiB: last(11_517), TemperatureC: last(63), PowerW: last(212.4), Members: []string{"job-worker-2"}},
+			uuidB: {
+				Host: "gpu1", TotalMemoryMiB: 46_068, Utilisation: last(87), MemoryMiB: last(11_517),
+				TemperatureC: last(63), PowerW: last(212.4), Members: []string{"job-worker-2"},
+			},
 			uuidA: {Host: "gpu1", TotalMemoryMiB: 46_068, Reason: "fallen off the bus (XID 79)"},
 		},
 		Members: map[string]engine.MemberUsage{
-			"job-ps-0":      engine.MemberUsage{CPUs: last(0.5), MemoryMiB: last(200)}.Of(observed[0]),
-			"job-worker-2":  engine.MemberUsage{CPUs: last(7.25), MemoryMiB: last(4096), GPUMemoryMiB: last(9216)}.Of(observed[1]),
+			"job-ps-0": engine.MemberUsage{CPUs: last(0.5), MemoryMiB: last(200)}.Of(observed[0]),
+			"job-worker-2": engine.MemberUsage{
+				CPUs: last(7.25), MemoryMiB: last(4096), GPUMemoryMiB: last(9216),
+			}.Of(observed[1]),
 			"job-worker-10": engine.MemberUsage{Reason: "no container: the member is failed"}.Of(observed[2]),
 		},
 	}
 	return state{cluster: "lab", engine: "swarm", reading: overview.Reading{
 		Cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}},
 		Groups: map[string]domain.GroupDocument{"job": {Assignments: map[string]domain.Assignment{
-			"job-ps-0": {Host: "gpu1"}, "job-worker-2": {Host: "gpu1"}, "job-worker-3": {Host: "gpu2"}, "job-worker-10": {Host: "gpu2"},
+			"job-ps-0": {Host: "gpu1"}, "job-worker-2": {Host: "gpu1"}, "job-worker-3": {Host: "gpu2"},
+			"job-worker-10": {Host: "gpu2"},
 		}}},
 		Observed: observed, Usage: usage, Devices: map[string]domain.GPU{
-			uuidA: {Index: 0, Device: domain.Device{Model: "NVIDIA A40"}}, uuidB: {Index: 1, Device: domain.Device{Model: "NVIDIA A40"}},
+			uuidA: {Index: 0, Device: domain.Device{Model: "NVIDIA A40"}},
+			uuidB: {Index: 1, Device: domain.Device{Model: "NVIDIA A40"}},
 		},
 		At: time.Date(2026, 11, 20, 10, 57, 56, 0, time.UTC),
 	}}
@@ -74,11 +86,20 @@ func TestFrameIsPrintable(t *testing.T) {
 		text := acctest.Hostile().Draw(r, "text")
 		s.cluster, s.engine = s.cluster+text, s.engine+text
 		s.reading.Cluster, s.reading.Groups = within(s.reading.Cluster, text), within(s.reading.Groups, text)
-		s.reading.Policies = map[string]domain.AutoscalingPolicyDocument{"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}}}
-		s.reading.Hooks = map[string]domain.HookCallsDocument{"job" + text + "/w" + text: {Calls: []domain.HookCall{{Called: time.Now(), Progress: text}}}}
-		s.reading.Silent = map[string]domain.SilentGuardsDocument{"job" + text + "/w" + text: {Guards: []domain.SilentGuard{{Name: text, Why: text}}}}
-		s.reading.Observed, s.reading.Usage, s.reading.Devices = within(s.reading.Observed, text), within(s.reading.Usage, text), within(s.reading.Devices, text)
-		s.reading.Residents = domain.Residents{Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text}}
+		s.reading.Policies = map[string]domain.AutoscalingPolicyDocument{
+			"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}},
+		}
+		s.reading.Hooks = map[string]domain.HookCallsDocument{
+			"job" + text + "/w" + text: {Calls: []domain.HookCall{{Called: time.Now(), Progress: text}}},
+		}
+		s.reading.Silent = map[string]domain.SilentGuardsDocument{
+			"job" + text + "/w" + text: {Guards: []domain.SilentGuard{{Name: text, Why: text}}},
+		}
+		s.reading.Observed, s.reading.Usage, s.reading.Devices = within(s.reading.Observed, text),
+			within(s.reading.Usage, text), within(s.reading.Devices, text)
+		s.reading.Residents = domain.Residents{
+			Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text},
+		}
 		if rapid.Bool().Draw(r, "fails") {
 			s.err = errors.New(text)
 		}
@@ -218,7 +239,8 @@ func TestFrameFits(t *testing.T) {
 				t.Errorf("in a width of %d is %q", width, l)
 			}
 		}
-		if text := shown(f); width >= 40 && (!strings.Contains(text, "job-worker") || !strings.Contains(text, "running")) {
+		if text := shown(f); width >= 40 &&
+			(!strings.Contains(text, "job-worker") || !strings.Contains(text, "running")) {
 			t.Errorf("in a width of %d, members are not on\n%s", width, text)
 		}
 	}
@@ -236,8 +258,12 @@ func TestFrameOfFailure(t *testing.T) {
 		want  []string
 	}{
 		"before the first answer": {first, []string{"lab  swarm", "Waiting for the first answer."}},
-		"without any answer":      {failed, []string{"the Docker Engine at ssh://gpu1 can't be reached", "Trying again.\n"}},
-		"after an answer":         {stale, []string{"can't be reached", "Trying again. Showing data from 10:57:56.", "job-worker-2 "}},
+		"without any answer": {
+			failed, []string{"the Docker Engine at ssh://gpu1 can't be reached", "Trying again.\n"},
+		},
+		"after an answer": {
+			stale, []string{"can't be reached", "Trying again. Showing data from 10:57:56.", "job-worker-2 "},
+		},
 	} {
 		got := shown(c.state.frame(byName, 100))
 		for _, want := range c.want {
@@ -252,10 +278,16 @@ func TestFrameOfFailure(t *testing.T) {
 func TestNotesOfResidents(t *testing.T) {
 	s := lab()
 	s.reading.Residents = domain.Residents{
-		Controller: domain.Resident{State: domain.ResidentFailing, Host: "gpu1", Error: "no socket\x1b[2J", Advice: "Set socket."},
-		Agents:     map[string]domain.Resident{"gpu1": {State: domain.ResidentRunning}, "gpu2": {State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true}},
+		Controller: domain.Resident{
+			State: domain.ResidentFailing, Host: "gpu1", Error: "no socket\x1b[2J", Advice: "Set socket.",
+		},
+		Agents: map[string]domain.Resident{
+			"gpu1": {State: domain.ResidentRunning},
+			"gpu2": {State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true},
+		},
 	}
-	if got := notes(s.reading, 0)[1].printable().String(); got != "The controller isn't running on host gpu1: no socket�[2J. Set socket." {
+	if got := notes(s.reading,
+		0)[1].printable().String(); got != "The controller isn't running on host gpu1: no socket�[2J. Set socket." {
 		t.Errorf("the first note is %q", got)
 	}
 	for _, l := range notes(s.reading, 0) {
@@ -270,12 +302,15 @@ func TestNotes(t *testing.T) {
 	s := lab()
 	s.reading.Usage.GPUs = nil
 	s.reading.Observed = nil
-	s.reading.Usage.Hosts = map[string]engine.HostUsage{"a": {GPUsReason: "no driver"}, "b": {GPUsReason: "no driver"}, "c": {Reason: "no agent"}}
+	s.reading.Usage.Hosts = map[string]engine.HostUsage{
+		"a": {GPUsReason: "no driver"}, "b": {GPUsReason: "no driver"}, "c": {Reason: "no agent"},
+	}
 	var got []string
 	for _, l := range notes(s.reading, 20) {
 		got = append(got, l.String())
 	}
-	if diff := cmp.Diff([]string{"NOTES", "GPUs of a, GPUs of", "  b: no driver", "host c: no agent"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"NOTES", "GPUs of a, GPUs of", "  b: no driver", "host c: no agent"},
+		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -61,7 +61,8 @@ func whose(r overview.Reading, chosen string, further int) string {
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		for _, name := range slices.SortedFunc(maps.Keys(groups[group]), overview.CompareMembers) {
 			names = append(names, name)
-			if state := groups[group][name].State; failed == "" && (state == domain.StateFailed || state == domain.StateRestarting) {
+			if state := groups[group][name].State; failed == "" &&
+				(state == domain.StateFailed || state == domain.StateRestarting) {
 				failed = name
 			}
 		}

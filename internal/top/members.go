@@ -11,13 +11,15 @@ import (
 )
 
 var toneOfState = map[domain.State]tone{
-	domain.StateRunning: good, domain.StatePending: warning, domain.StateRestarting: warning, domain.StateFailed: bad, overview.StateMissing: bad,
+	domain.StateRunning: good, domain.StatePending: warning, domain.StateRestarting: warning, domain.StateFailed: bad,
+	overview.StateMissing: bad,
 	domain.StateCompleted: faint, domain.StateStopped: faint,
 }
 
 // groupTable shows groups, each followed by its members.
 func (s state) groupTable(groups map[string]map[string]overview.Member, by sorting, width int) []line {
-	value := choose(by, func(m overview.Member) *float64 { return m.Usage.CPUs.Last }, func(m overview.Member) *float64 { return m.Usage.MemoryMiB.Last })
+	value := choose(by, func(m overview.Member) *float64 { return m.Usage.CPUs.Last },
+		func(m overview.Member) *float64 { return m.Usage.MemoryMiB.Last })
 	r := s.reading
 	var rows [][]line
 	for _, group := range sorted(groups, nil, strings.Compare) {
@@ -27,12 +29,16 @@ func (s state) groupTable(groups map[string]map[string]overview.Member, by sorti
 			usages[name] = m.Usage
 		}
 		sum := engine.SumUsage(usages)
-		head := []line{text(group, strong), tally(members), cpus(sum), memory(sum.MemoryMiB.Last), memory(sum.GPUMemoryMiB.Last), {}, {}}
+		head := []line{
+			text(group, strong), tally(members), cpus(sum), memory(sum.MemoryMiB.Last), memory(sum.GPUMemoryMiB.Last),
+			{}, {},
+		}
 		below := counts(r, group)
 		for _, name := range sorted(members, value, overview.CompareMembers) {
 			m := members[name]
 			below = append(below, []line{
-				text("  "+name, plain), text(string(m.State), toneOfState[m.State]), cpus(m.Usage), memory(m.Usage.MemoryMiB.Last), memory(m.Usage.GPUMemoryMiB.Last),
+				text("  "+name, plain), text(string(m.State), toneOfState[m.State]), cpus(m.Usage),
+				memory(m.Usage.MemoryMiB.Last), memory(m.Usage.GPUMemoryMiB.Last),
 				text(m.Host, plain), restarts(m.Restarts),
 			})
 		}
@@ -44,7 +50,8 @@ func (s state) groupTable(groups map[string]map[string]overview.Member, by sorti
 		}
 	}
 	return table([]column{
-		{title: "GROUP AND MEMBERS"}, {title: "STATE"}, {title: "CPUS", right: true}, {title: "MEMORY", right: true}, {title: "GPU MEMORY", right: true, rank: 1},
+		{title: "GROUP AND MEMBERS"}, {title: "STATE"}, {title: "CPUS", right: true}, {title: "MEMORY", right: true},
+		{title: "GPU MEMORY", right: true, rank: 1},
 		{title: "HOST", rank: 2}, {title: "RESTARTS", right: true, rank: 3},
 	}, rows, width)
 }

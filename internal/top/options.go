@@ -33,7 +33,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	flags := flag.NewFlagSet("top", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
 	flags.DurationVar(&o.interval, "interval", defaultInterval, "`time` between refreshes")
-	flags.BoolVar(&o.once, "once", false, "print one frame as plain text and exit, as if standard output were not a terminal")
+	flags.BoolVar(&o.once, "once", false,
+		"print one frame as plain text and exit, as if standard output were not a terminal")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -45,7 +46,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("top takes no arguments, got %q: see top --help", flags.Arg(0))
 	case o.interval < shortestInterval:
-		return o, fmt.Errorf("--interval %s is too short: hosts are measured every second; use %s or more", o.interval, shortestInterval)
+		return o, fmt.Errorf("--interval %s is too short: hosts are measured every second; use %s or more", o.interval,
+			shortestInterval)
 	}
 	return o, nil
 }

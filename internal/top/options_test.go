@@ -17,8 +17,15 @@ func TestParse(t *testing.T) {
 		err  string
 	}{
 		{"", options{cluster: command.Cluster{Engine: "process"}, interval: 2 * time.Second}, ""},
-		{"--endpoint /srv/state --cluster lab --interval 1m --once", options{cluster: command.Cluster{Engine: "process", Endpoint: "/srv/state", Name: "lab"}, interval: time.Minute, once: true}, ""},
-		{"--engine swarm --endpoint ssh://ops@gpu1", options{cluster: command.Cluster{Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, interval: 2 * time.Second}, ""},
+		{"--endpoint /srv/state --cluster lab --interval 1m --once", options{
+			cluster: command.Cluster{Engine: "process", Endpoint: "/srv/state", Name: "lab"}, interval: time.Minute,
+			once: true,
+		}, ""},
+		{
+			"--engine swarm --endpoint ssh://ops@gpu1",
+			options{cluster: command.Cluster{Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, interval: 2 * time.Second},
+			"",
+		},
 		{"--engine swarm", options{cluster: command.Cluster{Engine: "swarm"}, interval: 2 * time.Second}, ""},
 		{"--interval 0.5s", options{}, "1s or more"},
 		{"--interval fast", options{}, "invalid value"},

@@ -33,8 +33,14 @@ func TestPictures(t *testing.T) {
 	}
 	nvml := fakenvml.New(t)
 	cards := []fakenvml.Device{
-		{UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46_068, TemperatureC: 41, PowerMW: 71_000},
-		{UUID: "GPU-a40a40a4-0000-4000-8000-000000000001", Name: "NVIDIA A40", PCIBusID: "00000000:86:00.0", MemoryMiB: 46_068, TemperatureC: 39, PowerMW: 68_000},
+		{
+			UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0",
+			MemoryMiB: 46_068, TemperatureC: 41, PowerMW: 71_000,
+		},
+		{
+			UUID: "GPU-a40a40a4-0000-4000-8000-000000000001", Name: "NVIDIA A40", PCIBusID: "00000000:86:00.0",
+			MemoryMiB: 46_068, TemperatureC: 39, PowerMW: 68_000,
+		},
 	}
 	nvml.Set(cards...)
 	stateDir, e := newLab(t, acctest.ProviderWithGPUs(t, nvml))
@@ -43,14 +49,19 @@ func TestPictures(t *testing.T) {
 		return domain.Template{Command: append([]string{"/bin/sh", "-c", script}, args...)}
 	}
 	r := reconcile.Reconciler{Engine: e}
-	_, err := r.PutPool(t.Context(), domain.GPUPool{Cluster: "lab", Name: "a40", Select: &domain.DeviceSelector{}}, true, nil)
+	_, err := r.PutPool(t.Context(), domain.GPUPool{Cluster: "lab", Name: "a40", Select: &domain.DeviceSelector{}},
+		true, nil)
 	must(t, err)
 	never := domain.Restart{Condition: domain.RestartNever}
 	must(t, r.Update(t.Context(), domain.Group{
-		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember,
+		WaitFor: domain.WaitRunning,
 		Roles: map[string]domain.Role{
-			"ps":     {Replicas: new(2), Template: shell(serves)},
-			"worker": {Replicas: new(2), Template: shell(trains, diverges+"-{{ .Index }}"), GPUs: &domain.GPURequest{Pool: "a40"}, Restart: never},
+			"ps": {Replicas: new(2), Template: shell(serves)},
+			"worker": {
+				Replicas: new(2), Template: shell(trains, diverges+"-{{ .Index }}"),
+				GPUs: &domain.GPURequest{Pool: "a40"}, Restart: never,
+			},
 		},
 	}))
 	compute(t, nvml, cards, e)
@@ -61,7 +72,8 @@ func TestPictures(t *testing.T) {
 	recording.Watch("mnist-worker-1", "running", "MiB")
 
 	_, err = r.PutSweep(t.Context(), domain.Sweep{
-		Cluster: "lab", Name: "optimizer", Template: shell(tries), MaxParallel: new(2), Objective: &domain.Objective{Pattern: `accuracy=([0-9.]+)`},
+		Cluster: "lab", Name: "optimizer", Template: shell(tries), MaxParallel: new(2),
+		Objective: &domain.Objective{Pattern: `accuracy=([0-9.]+)`},
 		Runs: map[string]map[string]string{
 			"adagrad": {"ACCURACY": "0.887", "SECONDS_TO_TRAIN": "3"},
 			"adam":    {"ACCURACY": "0.968", "SECONDS_TO_TRAIN": "4"},
@@ -88,7 +100,8 @@ func TestPictures(t *testing.T) {
 	term.Press("q")
 	term.Ends()
 	for name, picture := range map[string]string{
-		"top.svg": recording.SVG("terraform-provider-trainyard top"), "sweep.svg": sweep.SVG("A sweep in terraform-provider-trainyard top"),
+		"top.svg":   recording.SVG("terraform-provider-trainyard top"),
+		"sweep.svg": sweep.SVG("A sweep in terraform-provider-trainyard top"),
 	} {
 		must(t, os.WriteFile(filepath.Join(folder, name), []byte(picture), 0o600))
 	}
@@ -107,7 +120,8 @@ func compute(t *testing.T, nvml *fakenvml.Control, cards []fakenvml.Device, e en
 			if running := processes[o.Instance]; o.Role == "worker" && o.Instance != "" && len(running) > 0 {
 				card := &cards[o.Index]
 				card.Processes = []fakenvml.Process{{PID: running[0].PID, MiB: 30_720}}
-				card.UsedMiB, card.Utilisation, card.TemperatureC, card.PowerMW = 31_114, 93-6*o.Index, 66-3*o.Index, 271_000-9_000*o.Index
+				card.UsedMiB, card.Utilisation, card.TemperatureC, card.PowerMW = 31_114, 93-6*o.Index, 66-3*o.Index,
+					271_000-9_000*o.Index
 				found++
 			}
 		}

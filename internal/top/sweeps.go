@@ -46,7 +46,8 @@ func (s state) runTable(sweep overview.Sweep, width int) []line {
 	var reasons []string
 	for _, run := range sweep.Runs {
 		row := []line{
-			text(run.Key, plain), text(string(run.State), toneOfRun[run.State]), known(run.Value), text(strconv.Itoa(run.Attempts), plain),
+			text(run.Key, plain), text(string(run.State), toneOfRun[run.State]), known(run.Value),
+			text(strconv.Itoa(run.Attempts), plain),
 			known(run.Place), known(run.Took),
 		}
 		if s.matches(append(row, text(run.Reason, plain))) {
@@ -57,7 +58,8 @@ func (s state) runTable(sweep overview.Sweep, width int) []line {
 		}
 	}
 	shown := table([]column{
-		{title: "RUN"}, {title: "STATE"}, {title: "VALUE", right: true}, {title: "ATTEMPT", right: true, rank: 3}, {title: "PLACE", rank: 2},
+		{title: "RUN"}, {title: "STATE"}, {title: "VALUE", right: true}, {title: "ATTEMPT", right: true, rank: 3},
+		{title: "PLACE", rank: 2},
 		{title: "TOOK", right: true, rank: 1},
 	}, rows, width)
 	lines := shown[:1:1]

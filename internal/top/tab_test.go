@@ -22,14 +22,18 @@ func labOfSweep() state {
 	s.query.tab = tabSweeps
 	s.sweeps = &overview.Sweeps{
 		Found: map[string]reconcile.Sweep{"lr": {
-			Spec: domain.Sweep{Name: "lr", Objective: &domain.Objective{}, Runs: map[string]map[string]string{"a": {}, "b": {}, "c": {}, "d": {}}},
+			Spec: domain.Sweep{
+				Name: "lr", Objective: &domain.Objective{},
+				Runs: map[string]map[string]string{"a": {}, "b": {}, "c": {}, "d": {}},
+			},
 			Runs: map[string]domain.Run{
 				"a": {
 					Seal: seal("a"), State: domain.RunRunning, StartedAt: &begin, Attempts: 1,
 					Assignment: &domain.Assignment{Host: "gpu1", GPUs: uuidB},
 				},
 				"b": {
-					Seal: seal("b"), State: domain.RunSucceeded, Value: new(0.97), StartedAt: &begin, FinishedAt: &s.reading.At, Attempts: 2,
+					Seal: seal("b"), State: domain.RunSucceeded, Value: new(0.97), StartedAt: &begin,
+					FinishedAt: &s.reading.At, Attempts: 2,
 					Assignment: &domain.Assignment{Host: "gpu2"},
 				},
 				"c": {Seal: seal("c"), State: domain.RunFailed, Reason: "exit code 1\x1b", Attempts: 3},

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 func newLab(t *testing.T, program string) (stateDir string, e engine.Engine) {
 	t.Helper()
 	stateDir = t.TempDir()
-	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: stateDir}, process.Program{File: program, Version: "dev"})
+	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: stateDir},
+		process.Program{File: program, Version: "dev"})
 	must(t, err)
 	t.Cleanup(func() { acctest.EndCluster(t, e) })
 	spec, _, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: process.Name})
@@ -48,11 +49,16 @@ func newCluster(t *testing.T, program string) (stateDir, file string) {
 	file = filepath.Join(t.TempDir(), "enough")
 	member, delay := acctest.Build(t, acctest.Member), domain.Duration(time.Millisecond)
 	role := func(replicas int, steps ...string) domain.Role {
-		return domain.Role{Replicas: &replicas, Restart: domain.Restart{Delay: &delay}, Template: domain.Template{Command: append([]string{member}, steps...)}}
+		return domain.Role{
+			Replicas: &replicas, Restart: domain.Restart{Delay: &delay},
+			Template: domain.Template{Command: append([]string{member}, steps...)},
+		}
 	}
 	must(t, reconcile.Reconciler{Engine: e}.Update(t.Context(), domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
-		Roles: map[string]domain.Role{"chief": role(1, "print:step 1", "until:"+file, "print:step 2"), "worker": role(8, "print:ready", "wait")},
+		Roles: map[string]domain.Role{
+			"chief": role(1, "print:step 1", "until:"+file, "print:step 2"), "worker": role(8, "print:ready", "wait"),
+		},
 	}))
 	return stateDir, file
 }
@@ -75,7 +81,8 @@ func must(t *testing.T, err error) {
 func TestTerminal(t *testing.T) {
 	nvml := fakenvml.New(t)
 	card := fakenvml.Device{
-		UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46_068, UsedMiB: 23_034,
+		UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0",
+		MemoryMiB: 46_068, UsedMiB: 23_034,
 		Utilisation: 87, TemperatureC: 63, PowerMW: 212_000,
 	}
 	nvml.Set(card)
@@ -109,7 +116,8 @@ func TestTerminal(t *testing.T) {
 	term.Press("/CHIEFX\x7f")
 	term.Sees("/CHIEF█", "Enter keeps this filter")
 	term.Sees("job-chief-0", "completed")
-	acctest.Eventually(t, "the others to be hidden", func() bool { return !strings.Contains(term.Screen(), "job-worker-7") })
+	acctest.Eventually(t, "the others to be hidden",
+		func() bool { return !strings.Contains(term.Screen(), "job-worker-7") })
 	term.Press("\r")
 	term.Sees("q quit", "/ filter CHIEF")
 	term.Press("\x1b")
@@ -139,7 +147,8 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The program waits for a Docker Engine that can't be reached.
-			term := startIn(t, 80, 24, "--engine", "swarm", "--endpoint", "unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
+			term := startIn(t, 80, 24, "--engine", "swarm", "--endpoint",
+				"unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
 			term.Sees("lab", "swarm")
 			term.Sees("the Docker Engine at unix://")
 			term.Sees("there is no socket")
@@ -160,9 +169,12 @@ func TestSwarm(t *testing.T) {
 		t.Errorf("without a cluster: %v: %s", err, complaint)
 	}
 	store := func(name string) {
-		e, err := swarm.Open(domain.ClusterRef{Engine: swarm.Name, Name: name, Endpoint: proxy.Host()}, engine.Settings{}, swarm.Program{})
+		e, err := swarm.Open(domain.ClusterRef{Engine: swarm.Name, Name: name, Endpoint: proxy.Host()},
+			engine.Settings{}, swarm.Program{})
 		must(t, err)
-		_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: swarm.Name, Hosts: map[string]domain.Host{"node1": {}}}})
+		_, err = engine.Put(t.Context(), e, domain.ClusterDocument{
+			Spec: domain.Cluster{Name: name, Engine: swarm.Name, Hosts: map[string]domain.Host{"node1": {}}},
+		})
 		must(t, err)
 	}
 	store("lab")
@@ -180,7 +192,8 @@ func TestSwarm(t *testing.T) {
 
 	store("attic")
 	_, complaint, err = once(t, "--engine", "swarm", "--endpoint", proxy.Host())
-	if err == nil || !strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] with --cluster`) {
+	if err == nil ||
+		!strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] with --cluster`) {
 		t.Errorf("with two clusters: %v: %s", err, complaint)
 	}
 }
@@ -221,7 +234,8 @@ func TestNotFound(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		e, err := process.Open(domain.ClusterRef{Name: name}, engine.Settings{StateDir: stateDir}, process.Program{})
 		must(t, err)
-		_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: process.Name}})
+		_, err = engine.Put(t.Context(), e,
+			domain.ClusterDocument{Spec: domain.Cluster{Name: name, Engine: process.Name}})
 		must(t, err)
 	}
 	must(t, os.WriteFile(filepath.Join(stateDir, "note"), nil, 0o600))
@@ -231,17 +245,36 @@ func TestNotFound(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "cluster not found in the state directory /nowhere; use --engine and --endpoint to say which engine runs the cluster, and where"},
-		"a relative directory":  {[]string{"--endpoint", "state"}, "cluster not found in the state directory " + here + "/state;"},
-		"no such engine":        {[]string{"--engine", "docker"}, `--engine: unknown engine "docker"; use one of ["process" "swarm" "systemd"]`},
-		"no directory at all":   {nil, ".local/state/trainyard; use --engine and --endpoint"},
-		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "cluster not found in the state directory /nowhere"},
-		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] with --cluster`},
-		"not the one":           {[]string{"--endpoint", stateDir, "--cluster", "c"}, `no cluster "c": choose one of ["a" "b"] with --cluster`},
-		"not a name":            {[]string{"--endpoint", stateDir, "--cluster", "../a"}, "name"},
-		"no Engine":             {[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock"}, "can't be reached"},
-		"no Engine, but a name": {[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock", "--cluster", "lab"}, "can't be reached"},
-		"not an address":        {[]string{"--engine", "swarm", "--endpoint", "http://gpu1"}, "engine address"},
+		"no such directory": {
+			[]string{"--endpoint", "/nowhere"},
+			"cluster not found in the state directory /nowhere; use --engine and --endpoint to say which engine runs the cluster, and where",
+		},
+		"a relative directory": {
+			[]string{"--endpoint", "state"}, "cluster not found in the state directory " + here + "/state;",
+		},
+		"no such engine": {
+			[]string{"--engine", "docker"},
+			`--engine: unknown engine "docker"; use one of ["process" "swarm" "systemd"]`,
+		},
+		"no directory at all": {nil, ".local/state/trainyard; use --engine and --endpoint"},
+		"no such cluster there": {
+			[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "cluster not found in the state directory /nowhere",
+		},
+		"several": {
+			[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] with --cluster`,
+		},
+		"not the one": {
+			[]string{"--endpoint", stateDir, "--cluster", "c"},
+			`no cluster "c": choose one of ["a" "b"] with --cluster`,
+		},
+		"not a name": {[]string{"--endpoint", stateDir, "--cluster", "../a"}, "name"},
+		"no Engine": {
+			[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock"}, "can't be reached",
+		},
+		"no Engine, but a name": {
+			[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock", "--cluster", "lab"}, "can't be reached",
+		},
+		"not an address": {[]string{"--engine", "swarm", "--endpoint", "http://gpu1"}, "engine address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, complaint, err := once(t, c.args...)

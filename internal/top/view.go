@@ -14,7 +14,9 @@ import (
 )
 
 // fallbacks replace characters that terminals without UTF-8 don't have.
-var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v", '←': "<", '→': ">", '\uFFFD': "?"}
+var fallbacks = map[rune]string{
+	'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v", '←': "<", '→': ">", '\uFFFD': "?",
+}
 
 // view shows frames on a screen.
 type view struct {
@@ -212,7 +214,10 @@ func (v *view) draw(s state) {
 // keys shows which keys to press, and which of the lines are visible if not all are; or the filter while it is typed.
 func (v *view) keys(lines int) line {
 	if v.typing {
-		return line{{"/", strong}, {printable.Line(v.filter), plain}, {"█", good}, {"  Enter keeps this filter, Esc clears it", faint}}
+		return line{
+			{"/", strong}, {printable.Line(v.filter), plain}, {"█", good},
+			{"  Enter keeps this filter, Esc clears it", faint},
+		}
 	}
 	l := line{{"q", strong}, {" quit ", faint}}
 	switch v.tab {

@@ -24,51 +24,63 @@ func TestEnvironment(t *testing.T) {
 		// tf.distribute.cluster_resolver.TFConfigClusterResolver and
 		// tf.contrib.distribute.run_standard_tensorflow_server show this cluster of 3 workers and 2 parameter servers,
 		// seen from worker 1.
-		"tensorflow: parameter servers": {"tensorflow", map[string]int{"worker": 3, "ps": 2}, "worker", 1, map[string]string{
-			"TF_CONFIG": `{"cluster":{"ps":["ps0:2222","ps1:2222"],"worker":["worker0:2222","worker1:2222","worker2:2222"]},"task":{"type":"worker","index":1}}`,
-		}},
+		"tensorflow: parameter servers": {"tensorflow", map[string]int{"worker": 3, "ps": 2}, "worker", 1,
+			map[string]string{
+				"TF_CONFIG": `{"cluster":{"ps":["ps0:2222","ps1:2222"],"worker":["worker0:2222","worker1:2222","worker2:2222"]},"task":{"type":"worker","index":1}}`,
+			}},
 		// "Parameter server training with ParameterServerStrategy", section "Clusters in the real world".
-		"tensorflow: chief": {"tensorflow", map[string]int{"chief": 1, "worker": 1, "ps": 1}, "chief", 0, map[string]string{
+		"tensorflow: chief": {"tensorflow", map[string]int{
+			"chief": 1, "worker": 1, "ps": 1,
+		}, "chief", 0, map[string]string{
 			"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"],"ps":["ps0:2222"],"worker":["worker0:2222"]},"task":{"type":"chief","index":0}}`,
 		}},
 		// AI Platform, "TF_CONFIG and distributed training": the cluster has no key evaluator, but the evaluator's task
 		// has that type.
-		"tensorflow: evaluator": {"tensorflow", map[string]int{"chief": 1, "evaluator": 1}, "evaluator", 0, map[string]string{
-			"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"]},"task":{"type":"evaluator","index":0}}`,
-		}},
+		"tensorflow: evaluator": {"tensorflow", map[string]int{"chief": 1, "evaluator": 1}, "evaluator", 0,
+			map[string]string{
+				"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"]},"task":{"type":"evaluator","index":0}}`,
+			}},
 		"tensorflow: master": {"tensorflow", map[string]int{"master": 1, "worker": 1}, "worker", 0, map[string]string{
 			"TF_CONFIG": `{"cluster":{"master":["master0:2222"],"worker":["worker0:2222"]},"task":{"type":"worker","index":0}}`,
 		}},
 		// "Distributed TensorFlow", example trainer program: --ps_hosts=ps0:2222,ps1:2222
 		// --worker_hosts=worker0:2222,worker1:2222 --job_name=ps --task_index=1.
 		"tensorflow_v1": {"tensorflow_v1", map[string]int{"worker": 2, "ps": 2}, "ps", 1, map[string]string{
-			"PS_HOSTS": "ps0:2222,ps1:2222", "WORKER_HOSTS": "worker0:2222,worker1:2222", "JOB_NAME": "ps", "TASK_INDEX": "1",
+			"PS_HOSTS": "ps0:2222,ps1:2222", "WORKER_HOSTS": "worker0:2222,worker1:2222", "JOB_NAME": "ps",
+			"TASK_INDEX": "1",
 		}},
 		// torch.distributed.run and Kubeflow's PyTorchJob: worker n of a job with a master has rank n + 1.
-		"pytorch: worker beside a master": {"pytorch", map[string]int{"master": 1, "worker": 3}, "worker", 2, map[string]string{
-			"MASTER_ADDR": "master0", "MASTER_PORT": "2222", "WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "0",
-			"PET_MASTER_ADDR": "master0", "PET_MASTER_PORT": "2222", "PET_NNODES": "4", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "3",
-			"PYTHONUNBUFFERED": "1",
-		}},
+		"pytorch: worker beside a master": {"pytorch", map[string]int{"master": 1, "worker": 3}, "worker", 2,
+			map[string]string{
+				"MASTER_ADDR": "master0", "MASTER_PORT": "2222", "WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "0",
+				"PET_MASTER_ADDR": "master0", "PET_MASTER_PORT": "2222", "PET_NNODES": "4", "PET_NPROC_PER_NODE": "1",
+				"PET_NODE_RANK":    "3",
+				"PYTHONUNBUFFERED": "1",
+			}},
 		"pytorch: master": {"pytorch", map[string]int{"master": 1, "worker": 1}, "master", 0, map[string]string{
 			"MASTER_ADDR": "master0", "MASTER_PORT": "2222", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0",
-			"PET_MASTER_ADDR": "master0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "0",
+			"PET_MASTER_ADDR": "master0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1",
+			"PET_NODE_RANK":    "0",
 			"PYTHONUNBUFFERED": "1",
 		}},
 		"pytorch: workers alone": {"pytorch", map[string]int{"worker": 2}, "worker", 1, map[string]string{
 			"MASTER_ADDR": "worker0", "MASTER_PORT": "2222", "WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "0",
-			"PET_MASTER_ADDR": "worker0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1",
+			"PET_MASTER_ADDR": "worker0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1",
+			"PET_NODE_RANK":    "1",
 			"PYTHONUNBUFFERED": "1",
 		}},
 		// "Introduction to multi-controller JAX": the coordinator is process 0, and processes are numbered from there.
 		"jax: coordinator": {"jax", map[string]int{"worker": 3}, "worker", 0, map[string]string{
-			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "0", "PYTHONUNBUFFERED": "1",
+			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "0",
+			"PYTHONUNBUFFERED": "1",
 		}},
 		"jax: the last process": {"jax", map[string]int{"worker": 3}, "worker", 2, map[string]string{
-			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2", "PYTHONUNBUFFERED": "1",
+			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "2",
+			"PYTHONUNBUFFERED": "1",
 		}},
 		"jax: alone": {"jax", map[string]int{"worker": 1}, "worker", 0, map[string]string{
-			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0", "PYTHONUNBUFFERED": "1",
+			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0",
+			"PYTHONUNBUFFERED": "1",
 		}},
 		// Kubeflow's mpi-operator, ompiEnvVars, mpichEnvVars and intelEnvVars; PRRTE for Open MPI 5.
 		"mpi": {"mpi", map[string]int{"launcher": 1, "worker": 2}, "launcher", 0, map[string]string{
@@ -94,10 +106,14 @@ func TestEnvironment(t *testing.T) {
 			"SPARK_MASTER_URI": "spark://master0:2222",
 		}},
 		// "Starting Ray": RAY_ADDRESS is <address of the head>:<port>.
-		"ray: worker": {"ray", map[string]int{"head": 1, "worker": 1}, "worker", 0, map[string]string{"RAY_ADDRESS": "head0:2222"}},
-		"ray: submit": {"ray", map[string]int{"head": 1, "submit": 1}, "submit", 0, map[string]string{"RAY_ADDRESS": "head0:2222"}},
-		"ray: head":   {"ray", map[string]int{"head": 1, "worker": 1}, "head", 0, map[string]string{}},
-		"none":        {"none", map[string]int{"broker": 2}, "broker", 1, map[string]string{}},
+		"ray: worker": {
+			"ray", map[string]int{"head": 1, "worker": 1}, "worker", 0, map[string]string{"RAY_ADDRESS": "head0:2222"},
+		},
+		"ray: submit": {
+			"ray", map[string]int{"head": 1, "submit": 1}, "submit", 0, map[string]string{"RAY_ADDRESS": "head0:2222"},
+		},
+		"ray: head": {"ray", map[string]int{"head": 1, "worker": 1}, "head", 0, map[string]string{}},
+		"none":      {"none", map[string]int{"broker": 2}, "broker", 1, map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group(test.framework, test.counts)
@@ -106,7 +122,8 @@ func TestEnvironment(t *testing.T) {
 			}
 			got := specOf(t, place(g), test.role, test.index).Env
 			for _, name := range []string{
-				"CUDA_VISIBLE_DEVICES", "TRAINYARD_CLUSTER", "TRAINYARD_GROUP", "TRAINYARD_ROLE", "TRAINYARD_INDEX", "TRAINYARD_MEMBER",
+				"CUDA_VISIBLE_DEVICES", "TRAINYARD_CLUSTER", "TRAINYARD_GROUP", "TRAINYARD_ROLE", "TRAINYARD_INDEX",
+				"TRAINYARD_MEMBER",
 				"TRAINYARD_HOST", "TRAINYARD_ADDRESS", "TRAINYARD_PORT", "TRAINYARD_CLUSTER_SPEC",
 			} {
 				if _, found := got[name]; !found {
@@ -148,13 +165,16 @@ func TestProcessesOfJAX(t *testing.T) {
 	g.Roles["worker"] = worker
 	members := Expand(g, Counts(g, nil), nil)
 	for i := range members {
-		members[i].Host, members[i].Address, members[i].GPUs = "dgx", fmt.Sprintf("dgx:%d", 29500+i), domain.NewDeviceSet(fmt.Sprintf("GPU-%d", 2*i), fmt.Sprintf("GPU-%d", 2*i+1))
+		members[i].Host, members[i].Address, members[i].GPUs = "dgx", fmt.Sprintf("dgx:%d", 29500+i),
+			domain.NewDeviceSet(fmt.Sprintf("GPU-%d", 2*i), fmt.Sprintf("GPU-%d", 2*i+1))
 	}
 	l := NewLayout(g, members, nil)
 	for i, want := range []string{"GPU-0,GPU-1", "GPU-2,GPU-3"} {
 		env := specOf(t, l, "worker", i).Env
-		if env["CUDA_VISIBLE_DEVICES"] != want || env["JAX_NUM_PROCESSES"] != "2" || env["JAX_COORDINATOR_ADDRESS"] != "dgx:29500" {
-			t.Errorf("worker %d has the devices %q, is one of %s, and looks for %s; want %s, 2, dgx:29500", i, env["CUDA_VISIBLE_DEVICES"], env["JAX_NUM_PROCESSES"], env["JAX_COORDINATOR_ADDRESS"], want)
+		if env["CUDA_VISIBLE_DEVICES"] != want || env["JAX_NUM_PROCESSES"] != "2" ||
+			env["JAX_COORDINATOR_ADDRESS"] != "dgx:29500" {
+			t.Errorf("worker %d has the devices %q, is one of %s, and looks for %s; want %s, 2, dgx:29500", i,
+				env["CUDA_VISIBLE_DEVICES"], env["JAX_NUM_PROCESSES"], env["JAX_COORDINATOR_ADDRESS"], want)
 		}
 		if ids, found := env["JAX_LOCAL_DEVICE_IDS"]; found {
 			t.Errorf("worker %d takes %q of its GPUs, want all", i, ids)

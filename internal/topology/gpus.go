@@ -67,7 +67,9 @@ func validateGPUEnv(ps *domain.Problems, g domain.Group, role string) {
 			env map[string]string
 		}{{domain.Path{"roles", domain.Key(role)}, g.Roles[role].Env}, {nil, g.Env}} {
 			if _, set := level.env[name]; set {
-				ps.Add(level.at.At("env", domain.Key(name)), "Reserved GPU variable", "%s is set by Trainyard for roles with gpus: role %q gets its devices from pool %q. Leave it out", name, role, request.Pool)
+				ps.Add(level.at.At("env", domain.Key(name)), "Reserved GPU variable",
+					"%s is set by Trainyard for roles with gpus: role %q gets its devices from pool %q. Leave it out",
+					name, role, request.Pool)
 			}
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // gpuGroup returns a group with a parameter server, and workers with GPUs of a pool.
 func gpuGroup(request *domain.GPURequest) domain.Group {
 	return domain.Group{
-		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember,
+		WaitFor:  domain.WaitRunning,
 		Template: domain.Template{Command: []string{"train"}},
 		Roles:    map[string]domain.Role{"ps": {}, "worker": {GPUs: request}},
 	}
@@ -42,12 +43,17 @@ func TestGPUEnvironment(t *testing.T) {
 		},
 		"two each for workers": {
 			request: &domain.GPURequest{Pool: "v100", Count: new(2)}, gpus: two,
-			ps:     map[string]string{"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": "void"},
-			worker: map[string]string{"CUDA_VISIBLE_DEVICES": two, "NVIDIA_VISIBLE_DEVICES": two, "TRAINYARD_GPU_MEMORY_MIB": ""},
+			ps: map[string]string{"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": "void"},
+			worker: map[string]string{
+				"CUDA_VISIBLE_DEVICES": two, "NVIDIA_VISIBLE_DEVICES": two, "TRAINYARD_GPU_MEMORY_MIB": "",
+			},
 		},
 		"a part of one": {
 			request: &domain.GPURequest{Pool: "a40", MemoryMiB: 1199}, gpus: "GPU-4f",
-			worker: map[string]string{"CUDA_VISIBLE_DEVICES": "GPU-4f", "NVIDIA_VISIBLE_DEVICES": "GPU-4f", "TRAINYARD_GPU_MEMORY_MIB": "1199"},
+			worker: map[string]string{
+				"CUDA_VISIBLE_DEVICES": "GPU-4f", "NVIDIA_VISIBLE_DEVICES": "GPU-4f",
+				"TRAINYARD_GPU_MEMORY_MIB": "1199",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,14 +86,18 @@ func TestHashOfGPUs(t *testing.T) {
 		other       *Layout
 		ps, workers bool // whether their hashes change
 	}{
-		"other devices":        {laidOut(gpuGroup(request), "GPU-5a"), false, true},
-		"another pool's name":  {laidOut(gpuGroup(&domain.GPURequest{Pool: "all"}), "GPU-4f"), false, false},
-		"a share of memory":    {laidOut(gpuGroup(&domain.GPURequest{Pool: "v100", MemoryMiB: 1}), "GPU-4f"), false, true},
+		"other devices":       {laidOut(gpuGroup(request), "GPU-5a"), false, true},
+		"another pool's name": {laidOut(gpuGroup(&domain.GPURequest{Pool: "all"}), "GPU-4f"), false, false},
+		"a share of memory": {
+			laidOut(gpuGroup(&domain.GPURequest{Pool: "v100", MemoryMiB: 1}), "GPU-4f"), false, true,
+		},
 		"no GPUs in the group": {laidOut(gpuGroup(nil), ""), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if ps, worker := test.other.Hash(0) != base.Hash(0), test.other.Hash(1) != base.Hash(1); ps != test.ps || worker != test.workers {
-				t.Errorf("another hash of the parameter server: %v, of the worker: %v; want %v and %v", ps, worker, test.ps, test.workers)
+			if ps, worker := test.other.Hash(0) != base.Hash(0), test.other.Hash(1) != base.Hash(1); ps != test.ps ||
+				worker != test.workers {
+				t.Errorf("another hash of the parameter server: %v, of the worker: %v; want %v and %v", ps, worker,
+					test.ps, test.workers)
 			}
 		})
 	}
@@ -115,11 +125,22 @@ func TestValidateGPUs(t *testing.T) {
 		env     map[string]string
 		want    string
 	}{
-		"no pool":          {request: domain.GPURequest{}, want: `roles["worker"].gpus.pool: Missing GPU pool name`},
-		"a bad name":       {request: domain.GPURequest{Pool: "V100"}, want: `roles["worker"].gpus.pool: Invalid GPU pool name: "V100" is not a DNS label`},
-		"a negative count": {request: domain.GPURequest{Pool: "v100", Count: new(-1)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: must be 1 or more, got -1`},
-		"a count of none":  {request: domain.GPURequest{Pool: "v100", Count: new(0)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: must be 1 or more, got 0. Leave gpus out (null) for no GPUs`},
-		"negative memory":  {request: domain.GPURequest{Pool: "v100", MemoryMiB: -1}, want: `roles["worker"].gpus.memory_mib: Invalid GPU memory`},
+		"no pool": {request: domain.GPURequest{}, want: `roles["worker"].gpus.pool: Missing GPU pool name`},
+		"a bad name": {
+			request: domain.GPURequest{Pool: "V100"},
+			want:    `roles["worker"].gpus.pool: Invalid GPU pool name: "V100" is not a DNS label`,
+		},
+		"a negative count": {
+			request: domain.GPURequest{Pool: "v100", Count: new(-1)},
+			want:    `roles["worker"].gpus.count: Invalid number of GPUs: must be 1 or more, got -1`,
+		},
+		"a count of none": {request: domain.GPURequest{
+			Pool: "v100", Count: new(0),
+		}, want: `roles["worker"].gpus.count: Invalid number of GPUs: must be 1 or more, got 0. Leave gpus out (null) for no GPUs`},
+		"negative memory": {
+			request: domain.GPURequest{Pool: "v100", MemoryMiB: -1},
+			want:    `roles["worker"].gpus.memory_mib: Invalid GPU memory`,
+		},
 		"a variable of its own": {
 			request: domain.GPURequest{Pool: "v100"}, env: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},
 			want: `env["CUDA_VISIBLE_DEVICES"]: Reserved GPU variable: CUDA_VISIBLE_DEVICES is set by Trainyard`,

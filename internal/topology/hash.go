@@ -48,7 +48,8 @@ func (l *Layout) hashMembers() []seal {
 // sealRoles returns, by role, the digest of what its members share.
 func (l *Layout) sealRoles() map[string]seal {
 	known := maps.Clone(l.peers)
-	maps.DeleteFunc(known, func(role string, _ []string) bool { return l.group.Roles[role].OnScale == domain.OnScaleNone })
+	maps.DeleteFunc(known,
+		func(role string, _ []string) bool { return l.group.Roles[role].OnScale == domain.OnScaleNone })
 	peers := sealOf(known)
 	seals := make(map[string]seal, len(l.group.Roles))
 	for name, r := range l.group.Roles {
@@ -56,12 +57,13 @@ func (l *Layout) sealRoles() map[string]seal {
 			Cluster, Group, Framework, Role string
 			Template                        domain.Template
 			Resources                       domain.Resources
-			Limits                          domain.Resources `json:",omitzero"` // keeps hashes from before there were limits
-			GPUMemoryMiB                    int64            `json:",omitempty"`
-			HidesGPUs                       bool             `json:",omitempty"`
-			Restart                         domain.RestartRule
-			GracePeriod                     domain.Duration
-			Peers                           seal
+			// keeps hashes from before there were limits
+			Limits       domain.Resources `json:",omitzero"`
+			GPUMemoryMiB int64            `json:",omitempty"`
+			HidesGPUs    bool             `json:",omitempty"`
+			Restart      domain.RestartRule
+			GracePeriod  domain.Duration
+			Peers        seal
 		}{
 			l.group.Cluster, l.group.Name, l.group.Framework, name,
 			l.group.EffectiveTemplate(name),

@@ -53,44 +53,79 @@ func TestHash(t *testing.T) {
 		change  func(g *domain.Group)
 		changed string // prefix of the names of the members that change; empty means nobody
 	}{
-		"nothing":                      {func(*domain.Group) {}, nobody},
-		"image":                        {func(g *domain.Group) { g.Image = "trainer:1.3" }, everybody},
-		"command":                      {func(g *domain.Group) { g.Command = []string{"train", "fast"} }, everybody},
-		"args":                         {func(g *domain.Group) { g.Args = []string{"fast"} }, everybody},
-		"working dir":                  {func(g *domain.Group) { g.WorkingDir = "/" }, everybody},
-		"value of a variable":          {func(g *domain.Group) { g.Env["A"] = "2" }, everybody},
-		"mount":                        {func(g *domain.Group) { g.Template.Mounts[0].ReadOnly = true }, everybody},
-		"framework":                    {func(g *domain.Group) { g.Framework = "tensorflow_v1" }, everybody},
-		"scope of restarts":            {func(g *domain.Group) { g.RestartScope = domain.ScopeGroup }, everybody},
-		"one more parameter server":    {edit("ps", func(r *domain.Role) { r.Replicas = new(3) }), everybody},
-		"one more worker":              {edit("worker", func(r *domain.Role) { r.Replicas = new(4) }), everybody},
-		"image of a role":              {edit("worker", func(r *domain.Role) { r.Image = "x" }), workers},
-		"variable of a role":           {edit("worker", func(r *domain.Role) { r.Env = map[string]string{"E": "5"} }), workers},
-		"CPUs":                         {edit("worker", func(r *domain.Role) { r.Resources.CPUs = 2 }), workers},
-		"memory":                       {edit("worker", func(r *domain.Role) { r.Resources.MemoryMiB = 2 }), workers},
-		"restart condition":            {edit("worker", func(r *domain.Role) { r.Restart.Condition = "always" }), workers},
-		"restart attempts":             {edit("worker", func(r *domain.Role) { r.Restart.MaxAttempts = new(1) }), workers},
-		"restart delay":                {edit("worker", func(r *domain.Role) { r.Restart.Delay = new(domain.Duration(1)) }), workers},
-		"exit codes":                   {edit("worker", func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1"}} }), workers},
-		"grace period":                 {edit("worker", func(r *domain.Role) { r.GracePeriod = new(domain.Duration(1)) }), workers},
-		"a default written out":        {edit("worker", func(r *domain.Role) { r.Restart.MaxAttempts = new(domain.DefaultMaxAttempts) }), nobody},
-		"a group's value written out":  {edit("worker", func(r *domain.Role) { r.Image = "trainer:1.2" }), nobody},
-		"container":                    {func(g *domain.Group) { g.Container = &domain.Container{ShmSizeMiB: 64} }, everybody},
-		"container of a role":          {edit("worker", func(r *domain.Role) { r.Container = &domain.Container{Init: true} }), workers},
-		"CPU limit":                    {edit("worker", func(r *domain.Role) { r.Resources.Limits.CPUs = 4 }), workers},
-		"memory limit":                 {edit("worker", func(r *domain.Role) { r.Resources.Limits.MemoryMiB = 4 }), workers},
-		"hosts":                        {edit("worker", func(r *domain.Role) { r.Placement.Hosts = []string{"a"} }), nobody},
-		"replicas left out":            {func(g *domain.Group) { g.Roles["chief"] = domain.Role{Replicas: new(0)} }, nobody},
-		"placement":                    {edit("worker", func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), nobody},
-		"label to spread by":           {edit("worker", func(r *domain.Role) { r.Placement.SpreadBy = "rack" }), nobody},
-		"labels":                       {edit("worker", func(r *domain.Role) { r.Placement.Labels = map[string]string{"a": "b"} }), nobody},
-		"first port, same addresses":   {edit("worker", func(r *domain.Role) { r.Port = new(2222) }), nobody},
-		"rule of completion":           {func(g *domain.Group) { g.Completion.When = "all" }, nobody},
-		"deadline":                     {func(g *domain.Group) { g.Completion.Deadline = new(domain.Duration(1)) }, nobody},
-		"triggers":                     {func(g *domain.Group) { g.Triggers = map[string]string{"a": "b"} }, nobody},
-		"wait for":                     {func(g *domain.Group) { g.WaitFor = domain.WaitCompleted }, nobody},
-		"cluster":                      {func(g *domain.Group) { g.Cluster = "lab2" }, everybody},
-		"the same variables once more": {func(g *domain.Group) { g.Env = map[string]string{"D": "4", "C": "3", "B": "2", "A": "1"} }, nobody},
+		"nothing":                   {func(*domain.Group) {}, nobody},
+		"image":                     {func(g *domain.Group) { g.Image = "trainer:1.3" }, everybody},
+		"command":                   {func(g *domain.Group) { g.Command = []string{"train", "fast"} }, everybody},
+		"args":                      {func(g *domain.Group) { g.Args = []string{"fast"} }, everybody},
+		"working dir":               {func(g *domain.Group) { g.WorkingDir = "/" }, everybody},
+		"value of a variable":       {func(g *domain.Group) { g.Env["A"] = "2" }, everybody},
+		"mount":                     {func(g *domain.Group) { g.Template.Mounts[0].ReadOnly = true }, everybody},
+		"framework":                 {func(g *domain.Group) { g.Framework = "tensorflow_v1" }, everybody},
+		"scope of restarts":         {func(g *domain.Group) { g.RestartScope = domain.ScopeGroup }, everybody},
+		"one more parameter server": {edit("ps", func(r *domain.Role) { r.Replicas = new(3) }), everybody},
+		"one more worker":           {edit("worker", func(r *domain.Role) { r.Replicas = new(4) }), everybody},
+		"image of a role":           {edit("worker", func(r *domain.Role) { r.Image = "x" }), workers},
+		"variable of a role": {
+			edit("worker", func(r *domain.Role) { r.Env = map[string]string{"E": "5"} }), workers,
+		},
+		"CPUs":   {edit("worker", func(r *domain.Role) { r.Resources.CPUs = 2 }), workers},
+		"memory": {edit("worker", func(r *domain.Role) { r.Resources.MemoryMiB = 2 }), workers},
+		"restart condition": {
+			edit("worker", func(r *domain.Role) { r.Restart.Condition = "always" }), workers,
+		},
+		"restart attempts": {
+			edit("worker", func(r *domain.Role) { r.Restart.MaxAttempts = new(1) }), workers,
+		},
+		"restart delay": {
+			edit("worker", func(r *domain.Role) { r.Restart.Delay = new(domain.Duration(1)) }), workers,
+		},
+		"exit codes": {
+			edit("worker", func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1"}} }),
+			workers,
+		},
+		"grace period": {
+			edit("worker", func(r *domain.Role) { r.GracePeriod = new(domain.Duration(1)) }), workers,
+		},
+		"a default written out": {
+			edit("worker", func(r *domain.Role) { r.Restart.MaxAttempts = new(domain.DefaultMaxAttempts) }), nobody,
+		},
+		"a group's value written out": {edit("worker", func(r *domain.Role) { r.Image = "trainer:1.2" }), nobody},
+		"container": {
+			func(g *domain.Group) { g.Container = &domain.Container{ShmSizeMiB: 64} }, everybody,
+		},
+		"container of a role": {
+			edit("worker", func(r *domain.Role) { r.Container = &domain.Container{Init: true} }), workers,
+		},
+		"CPU limit": {edit("worker", func(r *domain.Role) { r.Resources.Limits.CPUs = 4 }), workers},
+		"memory limit": {
+			edit("worker", func(r *domain.Role) { r.Resources.Limits.MemoryMiB = 4 }), workers,
+		},
+		"hosts": {
+			edit("worker", func(r *domain.Role) { r.Placement.Hosts = []string{"a"} }), nobody,
+		},
+		"replicas left out": {
+			func(g *domain.Group) { g.Roles["chief"] = domain.Role{Replicas: new(0)} }, nobody,
+		},
+		"placement": {
+			edit("worker", func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), nobody,
+		},
+		"label to spread by": {
+			edit("worker", func(r *domain.Role) { r.Placement.SpreadBy = "rack" }), nobody,
+		},
+		"labels": {
+			edit("worker", func(r *domain.Role) { r.Placement.Labels = map[string]string{"a": "b"} }), nobody,
+		},
+		"first port, same addresses": {edit("worker", func(r *domain.Role) { r.Port = new(2222) }), nobody},
+		"rule of completion":         {func(g *domain.Group) { g.Completion.When = "all" }, nobody},
+		"deadline": {
+			func(g *domain.Group) { g.Completion.Deadline = new(domain.Duration(1)) }, nobody,
+		},
+		"triggers": {func(g *domain.Group) { g.Triggers = map[string]string{"a": "b"} }, nobody},
+		"wait for": {func(g *domain.Group) { g.WaitFor = domain.WaitCompleted }, nobody},
+		"cluster":  {func(g *domain.Group) { g.Cluster = "lab2" }, everybody},
+		"the same variables once more": {
+			func(g *domain.Group) { g.Env = map[string]string{"D": "4", "C": "3", "B": "2", "A": "1"} }, nobody,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := hashes(hashed(), nil)
@@ -119,7 +154,8 @@ func TestHashAndPlace(t *testing.T) {
 			[]string{"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}},
 		"an interchangeable one to nobody": {"spark", map[string]int{"master": 1, "worker": 2}, "mnist-worker-1",
 			[]string{"mnist-worker-1"}},
-		"the master of interchangeable ones to all": {"spark", map[string]int{"master": 1, "worker": 2}, "mnist-master-0",
+		"the master of interchangeable ones to all": {"spark", map[string]int{"master": 1, "worker": 2},
+			"mnist-master-0",
 			[]string{"mnist-master-0", "mnist-worker-0", "mnist-worker-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +202,9 @@ func TestHashGrowsInterchangeableRolesInPeace(t *testing.T) {
 
 // TestHashIsAsItWas checks that members running with an earlier build's hash are not restarted by this one.
 func TestHashIsAsItWas(t *testing.T) {
-	for member, want := range map[string]string{"mnist-ps-0": "a8439e199ba1bb9d16fd6c696accadc1", "mnist-worker-2": "51129eb09cb93b9ee804bc86424edcff"} {
+	for member, want := range map[string]string{
+		"mnist-ps-0": "a8439e199ba1bb9d16fd6c696accadc1", "mnist-worker-2": "51129eb09cb93b9ee804bc86424edcff",
+	} {
 		if got := hashes(hashed(), nil)[member]; got != want {
 			t.Errorf("the hash of %s is %s, and was %s", member, got, want)
 		}
@@ -202,7 +240,8 @@ func TestHashAndOnScale(t *testing.T) {
 		})
 	}
 	// A member that starts learns all addresses.
-	if got := specOf(t, place(inPeace), "worker", 2).Env["TRAINYARD_CLUSTER_SPEC"]; !strings.Contains(got, "worker2:2222") || !strings.Contains(got, "ps1:2222") {
+	if got := specOf(t, place(inPeace), "worker",
+		2).Env["TRAINYARD_CLUSTER_SPEC"]; !strings.Contains(got, "worker2:2222") || !strings.Contains(got, "ps1:2222") {
 		t.Errorf("a member that starts is told of %s", got)
 	}
 }
@@ -214,7 +253,8 @@ func TestHashOfShared(t *testing.T) {
 			m.Scheduling, m.Host = domain.SchedulingEngine, ""
 		}
 	})
-	if after["mnist-worker-0"] != after["mnist-worker-1"] || after["mnist-worker-0"] != after["mnist-worker-2"] || after["mnist-worker-0"] == after["mnist-master-0"] {
+	if after["mnist-worker-0"] != after["mnist-worker-1"] || after["mnist-worker-0"] != after["mnist-worker-2"] ||
+		after["mnist-worker-0"] == after["mnist-master-0"] {
 		t.Errorf("the hashes are %v", after)
 	}
 }

@@ -93,7 +93,8 @@ func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 	m := l.members[i]
 	r, known := l.group.Roles[m.Role]
 	if !known {
-		return domain.MemberSpec{}, fmt.Errorf("member %s is of role %q, which group %q does not have", m.Name, m.Role, l.group.Name)
+		return domain.MemberSpec{}, fmt.Errorf("member %s is of role %q, which group %q does not have", m.Name, m.Role,
+			l.group.Name)
 	}
 	if _, known := lookup(l.group.Framework); !known {
 		return domain.MemberSpec{}, unknownFramework(l.group.Framework)

@@ -54,7 +54,8 @@ func TestAbsent(t *testing.T) {
 			g := spark
 			g.Roles = map[string]domain.Role{"master": spark.Roles["master"], "worker": spark.Roles["worker"]}
 			c.change(&g)
-			if diff := cmp.Diff(c.want, Absent(g, map[string]int{"master": 1, "worker": c.count}, map[string][]int{"worker": c.stored})); diff != "" {
+			if diff := cmp.Diff(c.want, Absent(g, map[string]int{"master": 1, "worker": c.count},
+				map[string][]int{"worker": c.stored})); diff != "" {
 				t.Errorf("absent (-want +got):\n%s", diff)
 			}
 		})
@@ -80,13 +81,21 @@ func TestValidateCounts(t *testing.T) {
 		args      string
 		want      string
 	}{
-		"as declared":                   {"tensorflow", map[string]int{"ps": 1, "worker": 1}, "", ""},
-		"nobody at all":                 {"none", map[string]int{"worker": 0}, "", ""},
-		"more than a framework takes":   {"tensorflow", map[string]int{"chief": 2, "worker": 1}, "", `framework "tensorflow" takes at most 1`},
-		"fewer than a framework needs":  {"mpi", map[string]int{"launcher": 1, "worker": 0}, "", `needs a role "worker" with at least 1 replica`},
-		"more than there can be":        {"none", map[string]int{"worker": 10_001}, "", "0 to 10000 are allowed"},
-		"a template that all can have":  {"none", map[string]int{"ps": 2, "worker": 2}, `{{ address "ps" .Index }}`, ""},
-		"a template that some can have": {"none", map[string]int{"ps": 2, "worker": 3}, `{{ address "ps" .Index }}`, `role "ps" has no member 2`},
+		"as declared":   {"tensorflow", map[string]int{"ps": 1, "worker": 1}, "", ""},
+		"nobody at all": {"none", map[string]int{"worker": 0}, "", ""},
+		"more than a framework takes": {
+			"tensorflow", map[string]int{"chief": 2, "worker": 1}, "", `framework "tensorflow" takes at most 1`,
+		},
+		"fewer than a framework needs": {
+			"mpi", map[string]int{"launcher": 1, "worker": 0}, "", `needs a role "worker" with at least 1 replica`,
+		},
+		"more than there can be": {"none", map[string]int{"worker": 10_001}, "", "0 to 10000 are allowed"},
+		"a template that all can have": {
+			"none", map[string]int{"ps": 2, "worker": 2}, `{{ address "ps" .Index }}`, "",
+		},
+		"a template that some can have": {
+			"none", map[string]int{"ps": 2, "worker": 3}, `{{ address "ps" .Index }}`, `role "ps" has no member 2`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group(c.framework, c.counts)

@@ -42,9 +42,12 @@ func ValidatePools(g domain.Group, members []domain.Member) domain.Problems {
 // warnPool warns about rules of a role that the engine does not follow.
 func warnPool(ps *domain.Problems, r domain.Role, at domain.Path) {
 	if r.Placement.Strategy == domain.Pack {
-		ps.Warn(at.At("placement", "strategy"), "Members not packed", "the engine places interchangeable members itself, and spreads them; %q is the only other strategy that it supports", domain.OnePerHost)
+		ps.Warn(at.At("placement", "strategy"), "Members not packed", "the engine places interchangeable members "+
+			"itself, and spreads them; %q is the only other strategy that it supports", domain.OnePerHost)
 	}
 	if r.ExitCodes != nil {
-		ps.Warn(at.At("exit_codes"), "Final exit codes not used", "the engine restarts interchangeable members itself, and has no final exit codes: after any but 0 it tries again, as often as restart.max_attempts allows")
+		ps.Warn(at.At("exit_codes"), "Final exit codes not used", "the engine restarts interchangeable members "+
+			"itself, and has no final exit codes: after any but 0 it tries again, as often as "+
+			"restart.max_attempts allows")
 	}
 }

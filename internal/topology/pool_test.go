@@ -20,18 +20,34 @@ func TestValidatePools(t *testing.T) {
 		warning bool
 		says    []string
 	}{
-		"nothing of its own": {template(`{{ .Role }} {{ .Group }} {{ .Cluster }} {{ .Port }} {{ address "master" 0 }}`), "", false, nil},
-		"index":              {template("{{ .Index }}"), refused, false, []string{"{{ .Index }}", `role "worker" are interchangeable`, "TRAINYARD_HOST"}},
-		"name":               {template("--name={{ .Name }}"), refused, false, []string{".Name"}},
-		"host":               {template("{{ hostname .Host }}"), refused, false, []string{".Host"}},
-		"address":            {template("{{ with .Address }}{{ . }}{{ end }}"), refused, false, []string{".Address"}},
-		"of the group":       {func(g *domain.Group) { g.Env = map[string]string{"RANK": "{{ .Index }}"} }, `env["RANK"]`, false, []string{".Index"}},
+		"nothing of its own": {
+			template(`{{ .Role }} {{ .Group }} {{ .Cluster }} {{ .Port }} {{ address "master" 0 }}`), "", false, nil,
+		},
+		"index": {
+			template("{{ .Index }}"), refused, false,
+			[]string{"{{ .Index }}", `role "worker" are interchangeable`, "TRAINYARD_HOST"},
+		},
+		"name":    {template("--name={{ .Name }}"), refused, false, []string{".Name"}},
+		"host":    {template("{{ hostname .Host }}"), refused, false, []string{".Host"}},
+		"address": {template("{{ with .Address }}{{ . }}{{ end }}"), refused, false, []string{".Address"}},
+		"of the group": {
+			func(g *domain.Group) { g.Env = map[string]string{"RANK": "{{ .Index }}"} }, `env["RANK"]`, false,
+			[]string{".Index"},
+		},
 		"of another role": {edit("master", func(r *domain.Role) {
 			r.Args = []string{"{{ .Index }} {{ .Name }} {{ .Host }} {{ .Address }}"}
 		}), "", false, nil},
-		"packed":           {worker(func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), `roles["worker"].placement.strategy`, true, []string{"spreads", `"one_per_host"`}},
-		"final exit codes": {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"3"}} }), `roles["worker"].exit_codes`, true, []string{"max_attempts"}},
-		"none at all":      {worker(func(r *domain.Role) { r.Replicas, r.Args = new(0), []string{"{{ .Index }}"} }), "", false, nil},
+		"packed": {
+			worker(func(r *domain.Role) { r.Placement.Strategy = domain.Pack }), `roles["worker"].placement.strategy`,
+			true, []string{"spreads", `"one_per_host"`},
+		},
+		"final exit codes": {
+			worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"3"}} }),
+			`roles["worker"].exit_codes`, true, []string{"max_attempts"},
+		},
+		"none at all": {
+			worker(func(r *domain.Role) { r.Replicas, r.Args = new(0), []string{"{{ .Index }}"} }), "", false, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := group("spark", map[string]int{"master": 1, "worker": 2})
@@ -47,7 +63,8 @@ func TestValidatePools(t *testing.T) {
 				}
 				return
 			}
-			if len(problems) != 1 || problems[0].Path.String() != c.path || problems[0].Warning != c.warning || !contains(problems[0].Detail, c.says...) {
+			if len(problems) != 1 || problems[0].Path.String() != c.path || problems[0].Warning != c.warning ||
+				!contains(problems[0].Detail, c.says...) {
 				t.Errorf("problems: %v, want one at %s that says %q", problems, c.path, c.says)
 			}
 		})

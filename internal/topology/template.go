@@ -88,7 +88,9 @@ type rendered struct {
 
 // render executes the templates for a member. The problems point to the attributes at fault.
 func (p program) render(g domain.Group, m domain.Member) (r rendered, problems domain.Problems) {
-	fields := map[string]any{"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port, "Env": p.template.Env}
+	fields := map[string]any{
+		"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port, "Env": p.template.Env,
+	}
 	if !m.Shared() {
 		maps.Copy(fields, map[string]any{"Index": m.Index, "Name": m.Name, "Host": m.Host, "Address": m.Address})
 	}
@@ -125,8 +127,10 @@ func (p program) render(g domain.Group, m domain.Member) (r rendered, problems d
 // context says for which member a template failed, and what it may refer to.
 func (p program) context(m domain.Member) string {
 	if m.Shared() {
-		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine places them itself: they share one specification, "+
-			"and none has an .Index, .Name, .Host or .Address of its own. At run time, a member finds its host and address in TRAINYARD_HOST and TRAINYARD_ADDRESS", m.Role)
+		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine places them itself: they "+
+			"share one specification, "+
+			"and none has an .Index, .Name, .Host or .Address of its own. At run time, a member finds its host and "+
+			"address in TRAINYARD_HOST and TRAINYARD_ADDRESS", m.Role)
 	}
 	return fmt.Sprintf(", for member %s. %s", m.Name, p.allowed)
 }
@@ -152,7 +156,8 @@ func (l *Layout) functions() template.FuncMap {
 			case len(addresses) == 0:
 				return "", fmt.Errorf("role %q has no members", role)
 			case index < 0 || index >= len(addresses):
-				return "", fmt.Errorf("role %q has no member %d: its indexes go from 0 to %d", role, index, len(addresses)-1)
+				return "", fmt.Errorf("role %q has no member %d: its indexes go from 0 to %d", role, index,
+					len(addresses)-1)
 			}
 			return addresses[index], nil
 		},
@@ -177,12 +182,17 @@ func (l *Layout) allowed() string {
 			roles = append(roles, fmt.Sprintf("%s (%d)", name, len(l.peers[name])))
 		}
 	}
-	return "Fields are .Index .Name .Role .Group .Cluster .Host .Address .Port, and .Env.NAME for the variables of env; functions are address ROLE INDEX, " +
-		"addresses ROLE, replicas ROLE, hostname ADDRESS, port ADDRESS; roles and their members are " + strings.Join(roles, ", ")
+	return "Fields are .Index .Name .Role .Group .Cluster .Host .Address .Port, and .Env.NAME for the variables of " +
+		"env; functions are address ROLE INDEX, " +
+		"addresses ROLE, replicas ROLE, hostname ADDRESS, port ADDRESS; roles and their members are " +
+		strings.Join(roles,
+			", ")
 }
 
 // templateError matches the errors of package text/template: where, in which action, and why.
-var templateError = regexp.MustCompile(`(?s)^template: :\d+(?::\d+)?: (?:executing "" at <(.*?)>: )?(?:error calling \w+: )?(.*)$`)
+var templateError = regexp.MustCompile(
+	`(?s)^template: :\d+(?::\d+)?: (?:executing "" at <(.*?)>: )?(?:error calling \w+: )?(.*)$`,
+)
 
 // explain returns the cause of an error of package text/template. It quotes only the action at fault, as the string
 // around it may hold a secret.
@@ -204,7 +214,9 @@ const maxString = 128<<10 - 1
 // limited collects the output of a template, up to the longest string that a process can be given.
 type limited struct{ strings.Builder }
 
-var errTooLong = errors.New("the result is longer than 128 KiB, the maximum that Linux passes to a process in one string")
+var errTooLong = errors.New(
+	"the result is longer than 128 KiB, the maximum that Linux passes to a process in one string",
+)
 
 func (l *limited) Write(data []byte) (int, error) {
 	if l.Len()+len(data) > maxString {
@@ -223,6 +235,8 @@ func checkString(ps *domain.Problems, path domain.Path, name, value string) {
 	case strings.ContainsRune(value, 0):
 		ps.Add(path, "Invalid character", "%s contains a NUL character, which can't be passed to a process", what)
 	case length > maxString:
-		ps.Add(path, "Too long", "%s takes %d bytes; Linux passes at most %d to a process in one string. Shorten it, or pass it in a file", what, length, maxString)
+		ps.Add(path, "Too long",
+			"%s takes %d bytes; Linux passes at most %d to a process in one string. Shorten it, or pass it in a file",
+			what, length, maxString)
 	}
 }

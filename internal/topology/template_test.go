@@ -44,7 +44,8 @@ func TestTemplatesOfVariables(t *testing.T) {
 	}
 	g.Env = nil
 	problems := Validate(g)
-	if len(problems) != 1 || problems[0].Path.String() != "args[0]" || !strings.Contains(problems[0].Detail, `no entry for key "LR"`) {
+	if len(problems) != 1 || problems[0].Path.String() != "args[0]" ||
+		!strings.Contains(problems[0].Detail, `no entry for key "LR"`) {
 		t.Fatalf("got %v", problems)
 	}
 	for _, unknown := range []domain.Path{{"env"}, {"env", domain.Key("LR")}, {"roles", domain.Key("a"), "env"}} {
@@ -67,9 +68,12 @@ func TestOnlyTemplatesAreParsed(t *testing.T) {
 // fault.
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{
-		"", "{{", "}}", "{{}}", "{{ . }}", "{{ .Index }}", "{{ .Nope }}", `{{ address "ps" 0 }}`, `{{ address "ps" 9 }}`, `{{ address }}`,
-		`{{ addresses 3 }}`, `{{ port "x" }}`, `{{ hostname "[::1]:2" }}`, `{{ define "x" }}{{ template "x" }}{{ end }}`, `{{ template "x" }}`,
-		`{{ index "abc" 7 }}`, `{{ printf "%d" "x" }}`, "{{/* a */}}", "{{ `\x00` }}", "\xff{{ 1 }}", `{{ call .Name }}`, `{{ break }}`, "{{\n.Nope\n}}",
+		"", "{{", "}}", "{{}}", "{{ . }}", "{{ .Index }}", "{{ .Nope }}", `{{ address "ps" 0 }}`,
+		`{{ address "ps" 9 }}`, `{{ address }}`,
+		`{{ addresses 3 }}`, `{{ port "x" }}`, `{{ hostname "[::1]:2" }}`,
+		`{{ define "x" }}{{ template "x" }}{{ end }}`, `{{ template "x" }}`,
+		`{{ index "abc" 7 }}`, `{{ printf "%d" "x" }}`, "{{/* a */}}", "{{ `\x00` }}", "\xff{{ 1 }}",
+		`{{ call .Name }}`, `{{ break }}`, "{{\n.Nope\n}}",
 		`{{ template "" . }}`, `{{ block ">: " . }}{{ .Nope }}{{ end }}`, `{{ slice .Name 99 }}`,
 	} {
 		f.Add(seed)
@@ -100,7 +104,10 @@ func FuzzTemplate(f *testing.F) {
 
 // FuzzExitCodes checks that accepted entries are valid, and that validation rejects all others.
 func FuzzExitCodes(f *testing.F) {
-	for _, seed := range []string{"1", "255", "0", "256", "1-127", "127-1", "-", "1-", "-1", "1-2-3", "+1", " 1", "0x1", "٣", "", "99999999999999999999"} {
+	for _, seed := range []string{
+		"1", "255", "0", "256", "1-127", "127-1", "-", "1-", "-1", "1-2-3", "+1", " 1", "0x1", "٣", "",
+		"99999999999999999999",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, entry string) {

@@ -132,7 +132,9 @@ func TestRule(t *testing.T) {
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-master-0"}, StopRest: true}},
 		"tensorflow: worker 0": {"tensorflow", map[string]int{"chief": 0, "worker": 2, "ps": 1}, domain.Completion{},
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-worker-0"}, StopRest: true}},
-		"tensorflow: all but who serves": {"tensorflow", map[string]int{"worker": 2, "ps": 1, "evaluator": 1}, domain.Completion{When: "all"},
+		"tensorflow: all but who serves": {"tensorflow", map[string]int{"worker": 2, "ps": 1, "evaluator": 1},
+			domain.Completion{When: "all"},
+
 			domain.CompletionRule{When: "all", Members: []string{"mnist-worker-0", "mnist-worker-1"}, StopRest: true}},
 		"tensorflow_v1": {"tensorflow_v1", map[string]int{"worker": 2, "ps": 1}, domain.Completion{},
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-worker-0"}, StopRest: true}},
@@ -149,16 +151,24 @@ func TestRule(t *testing.T) {
 		"ray: service": {"ray", map[string]int{"head": 1}, domain.Completion{},
 			domain.CompletionRule{When: "never", StopRest: true}},
 		"none: all": {"none", map[string]int{"a": 1, "b": 2}, domain.Completion{},
-			domain.CompletionRule{When: "all", Members: []string{"mnist-a-0", "mnist-b-0", "mnist-b-1"}, StopRest: true}},
-		"none: the usual chief": {"none", map[string]int{"a": 1, "master": 1, "worker": 2}, domain.Completion{When: "chief"},
+			domain.CompletionRule{
+				When: "all", Members: []string{"mnist-a-0", "mnist-b-0", "mnist-b-1"}, StopRest: true,
+			}},
+		"none: the usual chief": {"none", map[string]int{"a": 1, "master": 1, "worker": 2},
+			domain.Completion{When: "chief"},
+
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-master-0"}, StopRest: true}},
 		"none: the only role": {"none", map[string]int{"trial": 3}, domain.Completion{When: "chief"},
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-trial-0"}, StopRest: true}},
 		"none: no chief": {"none", map[string]int{"a": 1, "b": 2}, domain.Completion{When: "chief"},
 			domain.CompletionRule{When: "chief", StopRest: true}},
-		"the user's chief": {"none", map[string]int{"a": 1, "b": 2}, domain.Completion{When: "chief", Roles: []string{"b"}},
+		"the user's chief": {"none", map[string]int{"a": 1, "b": 2},
+			domain.Completion{When: "chief", Roles: []string{"b"}},
+
 			domain.CompletionRule{When: "chief", Members: []string{"mnist-b-0"}, StopRest: true}},
-		"the user's roles": {"tensorflow", map[string]int{"worker": 1, "evaluator": 1}, domain.Completion{When: "any", Roles: []string{"evaluator"}},
+		"the user's roles": {"tensorflow", map[string]int{"worker": 1, "evaluator": 1},
+			domain.Completion{When: "any", Roles: []string{"evaluator"}},
+
 			domain.CompletionRule{When: "any", Members: []string{"mnist-evaluator-0"}, StopRest: true}},
 		"never, with all the rest": {"tensorflow", map[string]int{"worker": 1},
 			domain.Completion{When: "never", Deadline: new(domain.Duration(5)), StopRest: new(false)},
@@ -186,10 +196,12 @@ func TestSpecSaysWhereInterchangeableMembersMayBe(t *testing.T) {
 		g.Roles[name] = r
 	}
 	l := place(g)
-	if got := specOf(t, l, "worker", 0); !got.Interchangeable || !Interchangeable(g, "worker") || !cmp.Equal(got.Placement, placement) {
+	if got := specOf(t, l, "worker", 0); !got.Interchangeable || !Interchangeable(g, "worker") ||
+		!cmp.Equal(got.Placement, placement) {
 		t.Errorf("an interchangeable member has the placement %+v", got.Placement)
 	}
-	if got := specOf(t, l, "master", 0); got.Interchangeable || Interchangeable(g, "master") || !cmp.Equal(got.Placement, domain.Placement{}) {
+	if got := specOf(t, l, "master", 0); got.Interchangeable || Interchangeable(g, "master") ||
+		!cmp.Equal(got.Placement, domain.Placement{}) {
 		t.Errorf("an indexed member has the placement %+v", got.Placement)
 	}
 }
@@ -198,7 +210,8 @@ func TestSpec(t *testing.T) {
 	g := group("none", map[string]int{"ps": 1, "worker": 2})
 	g.Template = domain.Template{
 		Image: "trainer:1.2", Command: []string{"train"}, Args: []string{"--quiet"},
-		Env: map[string]string{"LEVEL": "info", "BATCH": "20"}, WorkingDir: "/work", Container: &domain.Container{Init: true},
+		Env: map[string]string{"LEVEL": "info", "BATCH": "20"}, WorkingDir: "/work",
+		Container: &domain.Container{Init: true},
 	}
 	g.Roles["worker"] = domain.Role{
 		Replicas: new(2),
@@ -215,16 +228,22 @@ func TestSpec(t *testing.T) {
 	want := domain.MemberSpec{
 		Cluster: "lab", Group: "mnist", Role: "worker", Index: 1, Name: "mnist-worker-1",
 		Host: "worker1", Address: "worker1:2222", Hash: l.Hash(2),
-		Image: "trainer:1.2", Command: []string{"train"}, Args: []string{"--ps=ps0:2222", "--index=1"}, WorkingDir: "/work",
+		Image: "trainer:1.2", Command: []string{"train"}, Args: []string{"--ps=ps0:2222", "--index=1"},
+		WorkingDir: "/work",
 		Env: map[string]string{
 			"LEVEL": "info", "BATCH": "64", "CUDA_VISIBLE_DEVICES": "0",
 			"TRAINYARD_CLUSTER": "lab", "TRAINYARD_GROUP": "mnist", "TRAINYARD_ROLE": "worker", "TRAINYARD_INDEX": "1",
-			"TRAINYARD_MEMBER": "mnist-worker-1", "TRAINYARD_HOST": "worker1", "TRAINYARD_ADDRESS": "worker1:2222", "TRAINYARD_PORT": "2222",
+			"TRAINYARD_MEMBER": "mnist-worker-1", "TRAINYARD_HOST": "worker1", "TRAINYARD_ADDRESS": "worker1:2222",
+			"TRAINYARD_PORT":         "2222",
 			"TRAINYARD_CLUSTER_SPEC": `{"ps":["ps0:2222"],"worker":["worker0:2222","worker1:2222"]}`,
 		},
-		Mounts:      []domain.Mount{{Source: "/data", Target: "/data", ReadOnly: true}},
-		Resources:   domain.ResourceRequirements{CPUs: 1.5, MemoryMiB: 512, Limits: domain.Resources{CPUs: 1.5, MemoryMiB: 1024}},
-		Restart:     domain.RestartRule{Condition: "always", Delay: domain.DefaultRestartDelay, Final: domain.DefaultFinalExitCodes},
+		Mounts: []domain.Mount{{Source: "/data", Target: "/data", ReadOnly: true}},
+		Resources: domain.ResourceRequirements{
+			CPUs: 1.5, MemoryMiB: 512, Limits: domain.Resources{CPUs: 1.5, MemoryMiB: 1024},
+		},
+		Restart: domain.RestartRule{
+			Condition: "always", Delay: domain.DefaultRestartDelay, Final: domain.DefaultFinalExitCodes,
+		},
 		GracePeriod: 3,
 		Container:   domain.Container{Init: true},
 	}

@@ -53,7 +53,9 @@ func unknownFramework(name string) domain.Problem {
 	return domain.Problem{
 		Path:    domain.Path{"framework"},
 		Summary: "Unknown framework",
-		Detail:  fmt.Sprintf("unknown framework %q; use one of %s. \"none\" is for programs that need none of the others", name, domain.Quoted(Names())),
+		Detail: fmt.Sprintf("unknown framework %q; use one of %s. \"none\" is for programs that need none "+
+			"of the others",
+			name, domain.Quoted(Names())),
 	}
 }
 
@@ -66,11 +68,16 @@ func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 	for _, name := range g.RoleNames() {
 		total += counts[name]
 		if len(f.roles) > 0 && !slices.Contains(f.roleNames(), name) {
-			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role", "framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name, domain.Quoted(f.roleNames()))
+			ps.Add(domain.Path{"roles", domain.Key(name)}, "Unknown role",
+				"framework %q has no role %q; it has %s. Use framework \"none\" for roles of your own", f.name, name,
+				domain.Quoted(f.roleNames()))
 			ps.DecidedBy([]domain.Path{{"framework"}})
 		}
 		if f.role(name).fixed && g.Roles[name].OnScale == domain.OnScaleNone {
-			ps.Add(domain.Path{"roles", domain.Key(name), "on_scale"}, "Members can't join", "members of framework %q agree on the world size when they start, so none can join or leave while the others keep running (on_scale is %q): use %q, or leave it out", f.name, domain.OnScaleNone, domain.OnScaleRestart)
+			ps.Add(domain.Path{"roles", domain.Key(name), "on_scale"}, "Members can't join",
+				"members of framework %q agree on the world size when they start, so none can join or leave while "+
+					"the others keep running (on_scale is %q): use %q, or leave it out",
+				f.name, domain.OnScaleNone, domain.OnScaleRestart)
 			ps.DecidedBy([]domain.Path{{"framework"}})
 		}
 	}
@@ -100,11 +107,13 @@ func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map
 	for _, name := range g.RoleNames() {
 		at := domain.Path{"roles", domain.Key(name), "replicas"}
 		if counts[name] < 0 || counts[name] > domain.MaxReplicas {
-			ps.Add(at, "Invalid number of members", "role %q has %d replicas; 0 to %d are allowed", name, counts[name], domain.MaxReplicas)
+			ps.Add(at, "Invalid number of members", "role %q has %d replicas; 0 to %d are allowed", name, counts[name],
+				domain.MaxReplicas)
 			return false
 		}
 		if most := f.role(name).most; most > 0 && counts[name] > most {
-			ps.Add(at, "Too many members", "role %q has %d replicas; framework %q takes at most %d", name, counts[name], f.name, most)
+			ps.Add(at, "Too many members", "role %q has %d replicas; framework %q takes at most %d", name, counts[name],
+				f.name, most)
 		}
 	}
 	return true
@@ -114,7 +123,8 @@ func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map
 func validateNeeds(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) {
 	for _, set := range f.needs {
 		if !slices.ContainsFunc(set, func(name string) bool { return counts[name] > 0 }) {
-			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name, alternatives(set))
+			ps.Add(domain.Path{"roles"}, "Missing role", "framework %q needs a role %s with at least 1 replica", f.name,
+				alternatives(set))
 			ps.DecidedBy(countInputs(g))
 		}
 	}
@@ -127,13 +137,17 @@ func validateCompletion(ps *domain.Problems, g domain.Group, f framework, member
 	inputs := append(countInputs(g), domain.Path{"wait_for"}, at.At("when"), at.At("roles"))
 	switch {
 	case rule.When == domain.WhenChief && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f)))
+		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name "+
+			"another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f)))
 		ps.DecidedBy(inputs)
 	case (rule.When == domain.WhenAll || rule.When == domain.WhenAny) && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No members to complete", "rule %q applies to no member: roles that serve others don't count unless completion.roles names them", rule.When)
+		ps.Add(at.At("when"), "No members to complete",
+			"rule %q applies to no member: roles that serve others don't count unless completion.roles names them",
+			rule.When)
 		ps.DecidedBy(inputs)
 	case rule.When == domain.WhenNever && g.WaitFor == domain.WaitCompleted:
-		ps.Add(domain.Path{"wait_for"}, "Waiting forever", "the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning)
+		ps.Add(domain.Path{"wait_for"}, "Waiting forever",
+			"the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning)
 		ps.DecidedBy(inputs)
 	}
 }

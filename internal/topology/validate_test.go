@@ -44,12 +44,16 @@ func TestValidateAccepts(t *testing.T) {
 		"an update": edit("worker", func(r *domain.Role) {
 			r.Update = domain.Update{Parallelism: 2, Delay: new(domain.Duration(0)), OnFailure: domain.UpdateRollback}
 		}),
-		"a folder beside Trainyard's": func(g *domain.Group) { g.Mounts = []domain.Mount{{Source: "/a", Target: "/run/trainyards"}} },
+		"a folder beside Trainyard's": func(g *domain.Group) {
+			g.Mounts = []domain.Mount{{Source: "/a", Target: "/run/trainyards"}}
+		},
 		"a mount at the shared memory": func(g *domain.Group) {
 			g.Mounts = []domain.Mount{{Type: domain.MountTmpfs, Target: "/dev/shm"}}
 		},
 		"configs that fit": func(g *domain.Group) {
-			g.Container = &domain.Container{Configs: map[string]domain.ConfigFile{"a": {Target: "/a", Content: strings.Repeat("x", 999_999)}}}
+			g.Container = &domain.Container{
+				Configs: map[string]domain.ConfigFile{"a": {Target: "/a", Content: strings.Repeat("x", 999_999)}},
+			}
 		},
 		"waiting for a chief": func(g *domain.Group) { g.WaitFor = domain.WaitCompleted },
 	} {
@@ -75,9 +79,11 @@ func TestValidateRejects(t *testing.T) {
 		path   string
 		says   []string
 	}{
-		"unknown framework": {func(g *domain.Group) { g.Framework = "caffe" }, `framework`, []string{`"caffe"`, `"tensorflow_v1"`}},
-		"bad name":          {func(g *domain.Group) { g.Name = "MNIST" }, `name`, []string{`"MNIST"`, "lower-case"}},
-		"no cluster":        {func(g *domain.Group) { g.Cluster = "" }, `cluster.name`, []string{"cluster"}},
+		"unknown framework": {
+			func(g *domain.Group) { g.Framework = "caffe" }, `framework`, []string{`"caffe"`, `"tensorflow_v1"`},
+		},
+		"bad name":   {func(g *domain.Group) { g.Name = "MNIST" }, `name`, []string{`"MNIST"`, "lower-case"}},
+		"no cluster": {func(g *domain.Group) { g.Cluster = "" }, `cluster.name`, []string{"cluster"}},
 		"bad role name": {func(g *domain.Group) {
 			*g = group("none", map[string]int{"my_role": 1})
 		}, `roles["my_role"]`, []string{`"my_role"`}},
@@ -85,38 +91,121 @@ func TestValidateRejects(t *testing.T) {
 			*g = group("none", map[string]int{strings.Repeat("r", 40): 1})
 			g.Name = strings.Repeat("g", 20)
 		}, `roles["` + strings.Repeat("r", 40) + `"]`, []string{"66", "63", "shorten one by 3"}},
-		"unknown role": {func(g *domain.Group) { *g = group("pytorch", map[string]int{"ps": 1, "worker": 1}) }, `roles["ps"]`,
+		"unknown role": {func(g *domain.Group) { *g = group("pytorch", map[string]int{"ps": 1, "worker": 1}) },
+			`roles["ps"]`,
 			[]string{`"ps"`, `"master", "worker"`, `"none"`}},
-		"missing role":                {func(g *domain.Group) { *g = group("tensorflow_v1", map[string]int{"worker": 1}) }, `roles`, []string{`"ps"`}},
-		"missing one of":              {func(g *domain.Group) { *g = group("pytorch", map[string]int{"master": 0, "worker": 0}) }, `roles`, []string{"at least one"}},
-		"too many masters":            {func(g *domain.Group) { *g = group("spark", map[string]int{"master": 2}) }, `roles["master"].replicas`, []string{"2", "at most 1"}},
-		"no roles":                    {func(g *domain.Group) { g.Roles = nil }, `roles`, []string{"at least one"}},
-		"negative replicas":           {worker(func(r *domain.Role) { r.Replicas = new(-1) }), `roles["worker"].replicas`, []string{"-1"}},
-		"too many replicas":           {worker(func(r *domain.Role) { r.Replicas = new(10001) }), `roles["worker"].replicas`, []string{"10001", "10000"}},
-		"port 0":                      {worker(func(r *domain.Role) { r.Port = new(0) }), `roles["worker"].port`, []string{"0", "65535"}},
-		"port 65536":                  {worker(func(r *domain.Role) { r.Port = new(65536) }), `roles["worker"].port`, []string{"65536", "65535"}},
-		"negative CPUs":               {worker(func(r *domain.Role) { r.Resources.CPUs = -1 }), `roles["worker"].resources.cpus`, []string{"-1"}},
-		"negative memory":             {worker(func(r *domain.Role) { r.Resources.MemoryMiB = -1 }), `roles["worker"].resources.memory_mib`, []string{"-1"}},
-		"strategy":                    {worker(func(r *domain.Role) { r.Placement.Strategy = "x" }), `roles["worker"].placement.strategy`, []string{`"spread", "pack", "one_per_host"`}},
-		"label with a value":          {worker(func(r *domain.Role) { r.Placement.SpreadBy = "rack=a" }), `roles["worker"].placement.spread_by`, []string{`only the name: "rack"`, `labels = { rack = "a" }`}},
-		"label of a node":             {worker(func(r *domain.Role) { r.Placement.SpreadBy = "node.labels.rack" }), `roles["worker"].placement.spread_by`, []string{`only the name: "rack"`}},
-		"label with a space":          {worker(func(r *domain.Role) { r.Placement.SpreadBy = "rack " }), `roles["worker"].placement.spread_by`, []string{`"rack "`, "spaces"}},
-		"label with a NUL":            {worker(func(r *domain.Role) { r.Placement.SpreadBy = "ra\x00ck" }), `roles["worker"].placement.spread_by`, []string{`"ra\x00ck"`}},
-		"condition":                   {worker(func(r *domain.Role) { r.Restart.Condition = "x" }), `roles["worker"].restart.condition`, []string{`"never", "on_failure", "always"`}},
-		"negative attempts":           {worker(func(r *domain.Role) { r.Restart.MaxAttempts = new(-1) }), `roles["worker"].restart.max_attempts`, []string{"-1"}},
-		"negative delay":              {worker(func(r *domain.Role) { r.Restart.Delay = new(domain.Duration(-1)) }), `roles["worker"].restart.delay`, []string{"-1ns"}},
-		"negative parallelism":        {worker(func(r *domain.Role) { r.Update.Parallelism = -1 }), `roles["worker"].update.parallelism`, []string{"-1"}},
-		"negative delay of an update": {worker(func(r *domain.Role) { r.Update.Delay = new(domain.Duration(-1)) }), `roles["worker"].update.delay`, []string{"-1ns"}},
-		"unknown reaction":            {worker(func(r *domain.Role) { r.Update.OnFailure = "stop" }), `roles["worker"].update.on_failure`, []string{`"stop"`, `"pause", "continue", "rollback"`}},
-		"negative grace":              {worker(func(r *domain.Role) { r.GracePeriod = new(domain.Duration(-1)) }), `roles["worker"].grace_period`, []string{"-1ns"}},
-		"effect of scaling":           {worker(func(r *domain.Role) { r.OnScale = "x" }), `roles["worker"].on_scale`, []string{`"restart", "none"`}},
-		"working directory":           {worker(func(r *domain.Role) { r.WorkingDir = "data" }), `roles["worker"].working_dir`, []string{`"data"`, "absolute"}},
-		"exit code":                   {worker(func(r *domain.Role) { r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1-127", "300"}} }), `roles["worker"].exit_codes.final[1]`, []string{`"300"`}},
-		"scope":                       {func(g *domain.Group) { g.RestartScope = "x" }, `restart_scope`, []string{`"member", "group"`}},
-		"wait for":                    {func(g *domain.Group) { g.WaitFor = "x" }, `wait_for`, []string{`"running", "completed"`}},
-		"completion":                  {func(g *domain.Group) { g.Completion.When = "x" }, `completion.when`, []string{`"chief", "all", "any", "never"`}},
-		"negative deadline":           {func(g *domain.Group) { g.Completion.Deadline = new(domain.Duration(-1)) }, `completion.deadline`, []string{"-1ns"}},
-		"completion of whom":          {func(g *domain.Group) { g.Completion.Roles = []string{"worker", "chef"} }, `completion.roles[1]`, []string{`"chef"`, `"ps", "worker"`}},
+		"missing role": {
+			func(g *domain.Group) { *g = group("tensorflow_v1", map[string]int{"worker": 1}) }, `roles`,
+			[]string{`"ps"`},
+		},
+		"missing one of": {
+			func(g *domain.Group) { *g = group("pytorch", map[string]int{"master": 0, "worker": 0}) }, `roles`,
+			[]string{"at least one"},
+		},
+		"too many masters": {
+			func(g *domain.Group) { *g = group("spark", map[string]int{"master": 2}) }, `roles["master"].replicas`,
+			[]string{"2", "at most 1"},
+		},
+		"no roles": {func(g *domain.Group) { g.Roles = nil }, `roles`, []string{"at least one"}},
+		"negative replicas": {
+			worker(func(r *domain.Role) { r.Replicas = new(-1) }), `roles["worker"].replicas`, []string{"-1"},
+		},
+		"too many replicas": {
+			worker(func(r *domain.Role) { r.Replicas = new(10001) }), `roles["worker"].replicas`,
+			[]string{"10001", "10000"},
+		},
+		"port 0": {
+			worker(func(r *domain.Role) { r.Port = new(0) }), `roles["worker"].port`, []string{"0", "65535"},
+		},
+		"port 65536": {
+			worker(func(r *domain.Role) { r.Port = new(65536) }), `roles["worker"].port`, []string{"65536", "65535"},
+		},
+		"negative CPUs": {
+			worker(func(r *domain.Role) { r.Resources.CPUs = -1 }), `roles["worker"].resources.cpus`, []string{"-1"},
+		},
+		"negative memory": {
+			worker(func(r *domain.Role) { r.Resources.MemoryMiB = -1 }), `roles["worker"].resources.memory_mib`,
+			[]string{"-1"},
+		},
+		"strategy": {
+			worker(func(r *domain.Role) { r.Placement.Strategy = "x" }), `roles["worker"].placement.strategy`,
+			[]string{`"spread", "pack", "one_per_host"`},
+		},
+		"label with a value": {
+			worker(func(r *domain.Role) { r.Placement.SpreadBy = "rack=a" }), `roles["worker"].placement.spread_by`,
+			[]string{`only the name: "rack"`, `labels = { rack = "a" }`},
+		},
+		"label of a node": {
+			worker(func(r *domain.Role) { r.Placement.SpreadBy = "node.labels.rack" }),
+			`roles["worker"].placement.spread_by`, []string{`only the name: "rack"`},
+		},
+		"label with a space": {
+			worker(func(r *domain.Role) { r.Placement.SpreadBy = "rack " }), `roles["worker"].placement.spread_by`,
+			[]string{`"rack "`, "spaces"},
+		},
+		"label with a NUL": {
+			worker(func(r *domain.Role) { r.Placement.SpreadBy = "ra\x00ck" }), `roles["worker"].placement.spread_by`,
+			[]string{`"ra\x00ck"`},
+		},
+		"condition": {
+			worker(func(r *domain.Role) { r.Restart.Condition = "x" }), `roles["worker"].restart.condition`,
+			[]string{`"never", "on_failure", "always"`},
+		},
+		"negative attempts": {
+			worker(func(r *domain.Role) { r.Restart.MaxAttempts = new(-1) }), `roles["worker"].restart.max_attempts`,
+			[]string{"-1"},
+		},
+		"negative delay": {
+			worker(func(r *domain.Role) { r.Restart.Delay = new(domain.Duration(-1)) }),
+			`roles["worker"].restart.delay`, []string{"-1ns"},
+		},
+		"negative parallelism": {
+			worker(func(r *domain.Role) { r.Update.Parallelism = -1 }), `roles["worker"].update.parallelism`,
+			[]string{"-1"},
+		},
+		"negative delay of an update": {
+			worker(func(r *domain.Role) { r.Update.Delay = new(domain.Duration(-1)) }), `roles["worker"].update.delay`,
+			[]string{"-1ns"},
+		},
+		"unknown reaction": {
+			worker(func(r *domain.Role) { r.Update.OnFailure = "stop" }), `roles["worker"].update.on_failure`,
+			[]string{`"stop"`, `"pause", "continue", "rollback"`},
+		},
+		"negative grace": {
+			worker(func(r *domain.Role) { r.GracePeriod = new(domain.Duration(-1)) }), `roles["worker"].grace_period`,
+			[]string{"-1ns"},
+		},
+		"effect of scaling": {
+			worker(func(r *domain.Role) { r.OnScale = "x" }), `roles["worker"].on_scale`, []string{`"restart", "none"`},
+		},
+		"working directory": {
+			worker(func(r *domain.Role) { r.WorkingDir = "data" }), `roles["worker"].working_dir`,
+			[]string{`"data"`, "absolute"},
+		},
+		"exit code": {
+			worker(func(r *domain.Role) {
+				r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"1-127", "300"}}
+			}),
+			`roles["worker"].exit_codes.final[1]`, []string{`"300"`},
+		},
+		"scope": {
+			func(g *domain.Group) { g.RestartScope = "x" }, `restart_scope`, []string{`"member", "group"`},
+		},
+		"wait for": {
+			func(g *domain.Group) { g.WaitFor = "x" }, `wait_for`, []string{`"running", "completed"`},
+		},
+		"completion": {
+			func(g *domain.Group) { g.Completion.When = "x" }, `completion.when`,
+			[]string{`"chief", "all", "any", "never"`},
+		},
+		"negative deadline": {
+			func(g *domain.Group) { g.Completion.Deadline = new(domain.Duration(-1)) }, `completion.deadline`,
+			[]string{"-1ns"},
+		},
+		"completion of whom": {
+			func(g *domain.Group) { g.Completion.Roles = []string{"worker", "chef"} }, `completion.roles[1]`,
+			[]string{`"chef"`, `"ps", "worker"`},
+		},
 		"scaling what is fixed": {func(g *domain.Group) {
 			*g = group("jax", map[string]int{"worker": 2})
 			edit("worker", func(r *domain.Role) { r.OnScale = domain.OnScaleNone })(g)
@@ -129,8 +218,11 @@ func TestValidateRejects(t *testing.T) {
 			*g = group("spark", map[string]int{"master": 1, "worker": 1})
 			g.Completion.When = domain.WhenAll
 		}, `completion.when`, []string{`"all"`}},
-		"waiting for never": {func(g *domain.Group) { g.Completion.When, g.WaitFor = domain.WhenNever, domain.WaitCompleted },
-			`wait_for`, []string{"never", `"running"`}},
+		"waiting for never": {
+			func(g *domain.Group) { g.Completion.When, g.WaitFor = domain.WhenNever, domain.WaitCompleted },
+			`wait_for`,
+			[]string{"never", `"running"`},
+		},
 		"waiting for a service": {func(g *domain.Group) {
 			*g = group("ray", map[string]int{"head": 1})
 			g.WaitFor = domain.WaitCompleted
@@ -139,30 +231,73 @@ func TestValidateRejects(t *testing.T) {
 			*g = group("none", map[string]int{"a": 1})
 			g.Command = nil
 		}, `roles["a"].command`, []string{`"a"`, "image"}},
-		"empty command": {worker(func(r *domain.Role) { r.Command = []string{""} }), `roles["worker"].command[0]`, []string{"empty"}},
+		"empty command": {
+			worker(func(r *domain.Role) { r.Command = []string{""} }), `roles["worker"].command[0]`, []string{"empty"},
+		},
 		"reserved variable": {func(g *domain.Group) { g.Env = map[string]string{"TRAINYARD_X": "1"} },
 			`env["TRAINYARD_X"]`, []string{"TRAINYARD_"}},
-		"variable of no name": {worker(func(r *domain.Role) { r.Env = map[string]string{"": "1"} }), `roles["worker"].env`, []string{"empty"}},
-		"variable with =":     {worker(func(r *domain.Role) { r.Env = map[string]string{"A=B": "1"} }), `roles["worker"].env["A=B"]`, []string{`"="`}},
-		"NUL in a variable":   {template("a\x00b"), `roles["worker"].env["X"]`, []string{"NUL"}},
-		"variable too long":   {template(strings.Repeat("x", 128<<10)), `roles["worker"].env["X"]`, []string{"131074", "131071"}},
-		"argument too long":   {func(g *domain.Group) { g.Args = []string{strings.Repeat("x", 128<<10)} }, `args[0]`, []string{"131072", "131071"}},
-		"relative mount":      {worker(func(r *domain.Role) { r.Mounts = []domain.Mount{{Source: "data", Target: "/data"}} }), `roles["worker"].mounts[0].source`, []string{`"data"`, "abspath"}},
+		"variable of no name": {
+			worker(func(r *domain.Role) { r.Env = map[string]string{"": "1"} }), `roles["worker"].env`,
+			[]string{"empty"},
+		},
+		"variable with =": {
+			worker(func(r *domain.Role) { r.Env = map[string]string{"A=B": "1"} }), `roles["worker"].env["A=B"]`,
+			[]string{`"="`},
+		},
+		"NUL in a variable": {template("a\x00b"), `roles["worker"].env["X"]`, []string{"NUL"}},
+		"variable too long": {
+			template(strings.Repeat("x", 128<<10)), `roles["worker"].env["X"]`, []string{"131074", "131071"},
+		},
+		"argument too long": {
+			func(g *domain.Group) { g.Args = []string{strings.Repeat("x", 128<<10)} }, `args[0]`,
+			[]string{"131072", "131071"},
+		},
+		"relative mount": {
+			worker(func(r *domain.Role) { r.Mounts = []domain.Mount{{Source: "data", Target: "/data"}} }),
+			`roles["worker"].mounts[0].source`, []string{`"data"`, "abspath"},
+		},
 		"mounts over each other": {func(g *domain.Group) {
 			g.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}, {Source: "/b", Target: "/data"}}
 		}, `mounts[1].target`, []string{`"/data"`}},
 
-		"template: syntax":           {template(`{{ address "ps" 0`), `roles["worker"].env["X"]`, []string{"unclosed action", "address ROLE INDEX"}},
-		"template: no function":      {template(`{{ place "ps" 0 }}`), `roles["worker"].env["X"]`, []string{`"place" not defined`, "address ROLE INDEX"}},
-		"template: no field":         {template(`{{ .Rank }}`), `roles["worker"].env["X"]`, []string{"{{ .Rank }}", ".Index .Name"}},
-		"template: no role":          {template(`{{ address "master" 0 }}`), `roles["worker"].env["X"]`, []string{`{{ address "master" 0 }}: there is no role "master"`, "ps (1), worker (2)"}},
-		"template: no member":        {template(`{{ address "ps" .Index }}`), `roles["worker"].env["X"]`, []string{`role "ps" has no member 1`, "mnist-worker-1", "0 to 0"}},
-		"template: negative":         {template(`{{ address "ps" -1 }}`), `roles["worker"].env["X"]`, []string{`no member -1`}},
-		"template: wrong type":       {template(`{{ address "ps" "0" }}`), `roles["worker"].env["X"]`, []string{`expected integer`}},
-		"template: in the group":     {func(g *domain.Group) { g.Env = map[string]string{"X": "{{ .Rank }}"} }, `env["X"]`, []string{".Rank"}},
-		"template: in the command":   {func(g *domain.Group) { g.Command = []string{"train", "{{ .Rank }}"} }, `command[1]`, []string{".Rank"}},
-		"template: in a role's args": {worker(func(r *domain.Role) { r.Args = []string{"{{ .Rank }}"} }), `roles["worker"].args[0]`, []string{".Rank"}},
-		"template: endless":          {template(`{{ range 1000000000 }}x{{ end }}`), `roles["worker"].env["X"]`, []string{"128 KiB"}},
+		"template: syntax": {
+			template(`{{ address "ps" 0`), `roles["worker"].env["X"]`,
+			[]string{"unclosed action", "address ROLE INDEX"},
+		},
+		"template: no function": {
+			template(`{{ place "ps" 0 }}`), `roles["worker"].env["X"]`,
+			[]string{`"place" not defined`, "address ROLE INDEX"},
+		},
+		"template: no field": {
+			template(`{{ .Rank }}`), `roles["worker"].env["X"]`, []string{"{{ .Rank }}", ".Index .Name"},
+		},
+		"template: no role": {
+			template(`{{ address "master" 0 }}`), `roles["worker"].env["X"]`,
+			[]string{`{{ address "master" 0 }}: there is no role "master"`, "ps (1), worker (2)"},
+		},
+		"template: no member": {
+			template(`{{ address "ps" .Index }}`), `roles["worker"].env["X"]`,
+			[]string{`role "ps" has no member 1`, "mnist-worker-1", "0 to 0"},
+		},
+		"template: negative": {
+			template(`{{ address "ps" -1 }}`), `roles["worker"].env["X"]`, []string{`no member -1`},
+		},
+		"template: wrong type": {
+			template(`{{ address "ps" "0" }}`), `roles["worker"].env["X"]`, []string{`expected integer`},
+		},
+		"template: in the group": {
+			func(g *domain.Group) { g.Env = map[string]string{"X": "{{ .Rank }}"} }, `env["X"]`, []string{".Rank"},
+		},
+		"template: in the command": {
+			func(g *domain.Group) { g.Command = []string{"train", "{{ .Rank }}"} }, `command[1]`, []string{".Rank"},
+		},
+		"template: in a role's args": {
+			worker(func(r *domain.Role) { r.Args = []string{"{{ .Rank }}"} }), `roles["worker"].args[0]`,
+			[]string{".Rank"},
+		},
+		"template: endless": {
+			template(`{{ range 1000000000 }}x{{ end }}`), `roles["worker"].env["X"]`, []string{"128 KiB"},
+		},
 		"template: interchangeable": {func(g *domain.Group) {
 			*g = group("spark", map[string]int{"master": 1, "worker": 2})
 			g.Env = map[string]string{"X": `{{ addresses "worker" }}`}

@@ -90,7 +90,8 @@ type Settings struct {
 // Defaults returns settings that work.
 func Defaults() Settings {
 	return Settings{
-		Algorithm: DQN, Updates: 50_000, Batch: 32, Replay: 50_000, Hidden: []int{64, 64}, Rate: 1e-3, Discount: 0.98, Target: 100,
+		Algorithm: DQN, Updates: 50_000, Batch: 32, Replay: 50_000, Hidden: []int{64, 64}, Rate: 1e-3, Discount: 0.98,
+		Target: 100,
 		Warmup: 1000, Explore: 0.4, Random: 0.05,
 	}
 }
@@ -113,7 +114,8 @@ type Trainer struct {
 	replay                *replay
 	before                transition // the one that waits for its next state
 	waiting               bool
-	since, reward         float64 // the present discount, and the sum of discounted rewards since the waiting transition
+	// the present discount, and the sum of discounted rewards since the waiting transition
+	since, reward float64
 }
 
 // New begins a training.

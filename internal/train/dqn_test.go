@@ -25,7 +25,9 @@ func (l *ladder) Begin(random *rand.Rand) { l.rung, l.steps = random.IntN(ladder
 // observe returns the rung and the allowed actions. At the ends, the action beyond is not allowed; in the middle, only
 // up is.
 func (l *ladder) observe() *Observation {
-	o := &Observation{Features: make([]float32, ladderRungs), Allowed: [Actions]bool{l.rung > 0, l.rung != 3, l.rung < ladderRungs-1}}
+	o := &Observation{
+		Features: make([]float32, ladderRungs), Allowed: [Actions]bool{l.rung > 0, l.rung != 3, l.rung < ladderRungs-1},
+	}
 	o.Features[l.rung] = 1
 	if l.rung == 3 {
 		o.Allowed[0] = false
@@ -80,7 +82,9 @@ func ladderOptimum(discount float64) (best [ladderRungs]int) {
 
 func small(algorithm Algorithm, seed uint64) Settings {
 	s := Defaults()
-	s.Algorithm, s.Seed, s.Updates, s.Hidden, s.Discount, s.Target, s.Warmup = algorithm, seed, 4000, []int{16, 16}, 0.9, 100, 200
+	s.Algorithm, s.Seed, s.Updates, s.Hidden, s.Discount, s.Target, s.Warmup = algorithm, seed, 4000, []int{
+		16, 16,
+	}, 0.9, 100, 200
 	return s
 }
 
@@ -98,7 +102,8 @@ func TestFindsTheOptimum(t *testing.T) {
 					t.Fatal(err)
 				}
 				if l.forbidden > 0 || trainer.Done != 4000 || trainer.Decisions < 4000 {
-					t.Errorf("%d actions were not allowed, in %d decisions and %d updates", l.forbidden, trainer.Decisions, trainer.Done)
+					t.Errorf("%d actions were not allowed, in %d decisions and %d updates", l.forbidden,
+						trainer.Decisions, trainer.Done)
 				}
 				n := trainer.Network()
 				for rung := range ladderRungs {
@@ -166,14 +171,16 @@ func TestReplay(t *testing.T) {
 	r := newReplay(3, 2)
 	for i := range 5 {
 		v := float32(i)
-		r.add(&transition{features: []float32{v, -v}, action: i % Actions, reward: 10 * v, discount: 0.5}, &Observation{Features: []float32{v + 1, -v - 1}})
+		r.add(&transition{features: []float32{v, -v}, action: i % Actions, reward: 10 * v, discount: 0.5},
+			&Observation{Features: []float32{v + 1, -v - 1}})
 	}
 	seen := map[float32]bool{}
 	for i := range r.size {
 		kept := r.at(i)
 		v := kept.features[0]
 		seen[v] = true
-		if kept.features[1] != -v || kept.next[0] != v+1 || kept.next[1] != -v-1 || kept.reward != 10*v || kept.action != int(v)%Actions {
+		if kept.features[1] != -v || kept.next[0] != v+1 || kept.next[1] != -v-1 || kept.reward != 10*v ||
+			kept.action != int(v)%Actions {
 			t.Errorf("it keeps %+v", kept)
 		}
 	}

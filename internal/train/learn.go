@@ -31,7 +31,9 @@ const points = 25
 
 // Learn trains a model for a problem. It calls tell for each point of the curve as soon as it is known, and for
 // progress in between. All randomness comes from the seed.
-func Learn(ctx context.Context, p Problem, s Settings, digest string, tell func(done int, newest Point)) (Learned, error) {
+func Learn(
+	ctx context.Context, p Problem, s Settings, digest string, tell func(done int, newest Point),
+) (Learned, error) {
 	normal, err := measure(p, s.Seed)
 	if err != nil {
 		return Learned{}, err
@@ -59,7 +61,8 @@ func Learn(ctx context.Context, p Problem, s Settings, digest string, tell func(
 		}
 		model := newModel(trainer.mean, normal, s.Algorithm)
 		model.Trained = qmodel.Trained{
-			TraceSHA256: digest, Seed: s.Seed, Updates: trainer.Done, CapacityLoad: p.Capacity, StartupSeconds: p.Startup.Seconds(),
+			TraceSHA256: digest, Seed: s.Seed, Updates: trainer.Done, CapacityLoad: p.Capacity,
+			StartupSeconds: p.Startup.Seconds(),
 		}
 		text, err := model.Encode()
 		if err != nil {

@@ -171,7 +171,9 @@ type adam struct {
 const adamMean, adamVariance, adamEpsilon = 0.9, 0.999, 1e-7
 
 func newAdam(weights int, rate float32) *adam {
-	return &adam{rate: rate, mean: make([]float32, weights), variance: make([]float32, weights), meanLeft: 1, varianceLeft: 1}
+	return &adam{
+		rate: rate, mean: make([]float32, weights), variance: make([]float32, weights), meanLeft: 1, varianceLeft: 1,
+	}
 }
 
 // step updates the weights by the gradients times share, and sets the gradients to 0.

@@ -13,7 +13,9 @@ import (
 // a change is in progress there is nothing to decide, so the state at a time is only its count.
 func Optimum(p Problem) (float64, error) {
 	if p.Change.Takes == 0 && p.Startup > 0 {
-		return 0, errors.New("the optimum can only be computed if nothing changes while members start: a change must take some time")
+		return 0, errors.New(
+			"the optimum can only be computed if nothing changes while members start: a change must take some time",
+		)
 	}
 	r, err := p.rehearsal()
 	if err != nil {

@@ -14,7 +14,9 @@ import (
 
 // Prices are costs in one unit of your choice. The reward of a decision is the negative cost up to the next one:
 //
-//	reward = −(member-hours × Member) − (hours with more load than the members carry × Under) − (changes of the count × Change)
+//	reward = −(member-hours × Member)
+//	         −(hours with more load than the members carry × Under)
+//	         −(changes of the count × Change)
 type Prices struct {
 	// Member is the price of a member-hour, Under of an hour with too few members, and Change of one change of the
 	// count.
@@ -71,7 +73,8 @@ func metricOf(feature string) string { return strings.ReplaceAll(feature, "_", "
 func (p Problem) Policy(model string) domain.AutoscalingPolicy {
 	none, every, initial := domain.Duration(0), domain.Duration(p.Interval), p.Initial()
 	learned := &domain.LearnedAlgorithm{
-		Model: domain.NewLearnedModel(model), Capacity: p.Capacity, Per: domain.TargetTotal, LatencyBound: p.LatencyBound.Seconds(), Observes: map[string]string{},
+		Model: domain.NewLearnedModel(model), Capacity: p.Capacity, Per: domain.TargetTotal,
+		LatencyBound: p.LatencyBound.Seconds(), Observes: map[string]string{},
 	}
 	metrics := map[string]domain.ScalingMetric{metric: {Algorithm: domain.ScalingAlgorithm{Learned: learned}}}
 	for _, feature := range p.Observes {
@@ -79,7 +82,8 @@ func (p Problem) Policy(model string) domain.AutoscalingPolicy {
 		metrics[metricOf(feature)] = domain.ScalingMetric{}
 	}
 	return domain.AutoscalingPolicy{
-		Cluster: "training", Group: "training", Role: "training", Min: p.Min, Max: p.Max, Initial: &initial, Interval: &every, Metrics: metrics,
+		Cluster: "training", Group: "training", Role: "training", Min: p.Min, Max: p.Max, Initial: &initial,
+		Interval: &every, Metrics: metrics,
 		ScaleIn: domain.ScalingBehaviour{Stabilisation: &none},
 	}
 }
@@ -141,7 +145,10 @@ type scaling struct {
 func newScaling(p Problem, n normal, discount float64) (*scaling, error) {
 	r, err := p.rehearsal()
 	unit := p.Interval.Hours() * max(p.Prices.Under, p.Prices.Member*float64(p.Max))
-	return &scaling{problem: p, rehearsal: r, normal: n, discount: discount, unit: unit, seen: Observation{Features: make([]float32, len(n.places))}}, err
+	return &scaling{
+		problem: p, rehearsal: r, normal: n, discount: discount, unit: unit,
+		seen: Observation{Features: make([]float32, len(n.places))},
+	}, err
 }
 
 // Features returns the number of informative features.
@@ -150,7 +157,8 @@ func (s *scaling) Features() int { return len(s.normal.places) }
 // Begin starts an episode at a random time with a random count.
 func (s *scaling) Begin(random *rand.Rand) {
 	s.left = episode
-	s.rehearsal.Begin(s.problem.Interval*time.Duration(random.IntN(s.problem.Decisions())), s.problem.Min+random.IntN(s.problem.Max-s.problem.Min+1))
+	s.rehearsal.Begin(s.problem.Interval*time.Duration(random.IntN(s.problem.Decisions())),
+		s.problem.Min+random.IntN(s.problem.Max-s.problem.Min+1))
 }
 
 // Next makes one decision.
@@ -236,7 +244,8 @@ func measure(p Problem, seed uint64) (normal, error) {
 			scale = 1
 		}
 		if varies && !f.Observed || i == qmodel.Load || slices.Contains(p.Observes, f.Name) {
-			n.places, n.mean, n.scale, n.varies = append(n.places, i), append(n.mean, mean), append(n.scale, scale), append(n.varies, varies)
+			n.places, n.mean, n.scale, n.varies = append(n.places, i), append(n.mean, mean), append(n.scale, scale),
+				append(n.varies, varies)
 		}
 	}
 	return n, nil

@@ -19,22 +19,28 @@ func waves(values int) Problem {
 		load[i] = 20 - 9*math.Cos(float64(i)/4)
 	}
 	return Problem{
-		Trace:    autoscale.Trace{Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Step: 30 * time.Second, Load: load},
-		Capacity: 10, Bound: 1, Startup: 20 * time.Second, Change: autoscale.ChangeCost{Takes: 25 * time.Second, Lost: 0.2},
-		Min: 1, Max: 4, Interval: 30 * time.Second, Prices: Prices{Member: 1, Under: 20, Change: 0.01},
+		Trace: autoscale.Trace{
+			Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Step: 30 * time.Second, Load: load,
+		},
+		Capacity: 10, Bound: 1, Startup: 20 * time.Second,
+		Change: autoscale.ChangeCost{Takes: 25 * time.Second, Lost: 0.2},
+		Min:    1, Max: 4, Interval: 30 * time.Second, Prices: Prices{Member: 1, Under: 20, Change: 0.01},
 	}
 }
 
 // TestOptimumByBruteForce checks that the optimum is the cost of the best of all sequences of actions.
 func TestOptimumByBruteForce(t *testing.T) {
 	for name, change := range map[string]func(*Problem){
-		"as it is":                func(*Problem) {},
-		"with changes at once":    func(p *Problem) { p.Startup, p.Change = 0, autoscale.ChangeCost{} },
-		"with slow changes":       func(p *Problem) { p.Change.Takes = 100 * time.Second },
-		"with two members":        func(p *Problem) { p.Min, p.Max = 2, 2 },
-		"where changes are dear":  func(p *Problem) { p.Prices.Change = 1 },
-		"with half of the bound":  func(p *Problem) { p.Bound = 0.5 },
-		"of an interval of steps": func(p *Problem) { p.Trace.Step = 15 * time.Second; p.Trace.Load = waves(16).Trace.Load },
+		"as it is":               func(*Problem) {},
+		"with changes at once":   func(p *Problem) { p.Startup, p.Change = 0, autoscale.ChangeCost{} },
+		"with slow changes":      func(p *Problem) { p.Change.Takes = 100 * time.Second },
+		"with two members":       func(p *Problem) { p.Min, p.Max = 2, 2 },
+		"where changes are dear": func(p *Problem) { p.Prices.Change = 1 },
+		"with half of the bound": func(p *Problem) { p.Bound = 0.5 },
+		"of an interval of steps": func(p *Problem) {
+			p.Trace.Step = 15 * time.Second
+			p.Trace.Load = waves(16).Trace.Load
+		},
 	} {
 		p := waves(8)
 		change(&p)
@@ -120,13 +126,16 @@ func TestLearnIsDeterministic(t *testing.T) {
 	for _, algorithm := range Algorithms {
 		for _, seed := range []uint64{1, 1, 2} {
 			updates := 0
-			l, err := Learn(t.Context(), waves(100), quick(algorithm, seed), "d1", func(done int, _ Point) { updates = done })
+			l, err := Learn(t.Context(), waves(100), quick(algorithm, seed), "d1",
+				func(done int, _ Point) { updates = done })
 			if err != nil {
 				t.Fatal(err)
 			}
 			texts[l.Text] = true
-			if updates != 1000 || len(l.Curve) != points+1 || l.Curve[points].Updates != 1000 || l.Model.Trained.Seed != seed || l.Model.Trained.TraceSHA256 != "d1" {
-				t.Errorf("it told of %d updates last, and made %d points of %+v", updates, len(l.Curve), l.Model.Trained)
+			if updates != 1000 || len(l.Curve) != points+1 || l.Curve[points].Updates != 1000 ||
+				l.Model.Trained.Seed != seed || l.Model.Trained.TraceSHA256 != "d1" {
+				t.Errorf("it told of %d updates last, and made %d points of %+v", updates, len(l.Curve),
+					l.Model.Trained)
 			}
 			for _, point := range l.Curve {
 				if point.Cost < l.Best.Cost {

@@ -29,8 +29,8 @@ const usage = `Trains a model for the scaling algorithm "learned" on a recorded 
 
   terraform-provider-trainyard autoscale train --trace load.csv --capacity 100 --algorithm double-dqn --seed 7 -o dqn.json
 
-The trace is a CSV file with two columns, time and load. Prices are in a unit of your choice: of a member-hour, of an hour
-with more load than the members can carry, and of a change of the count. The same arguments give the same file.
+The trace is a CSV file with two columns, time and load. Prices are in a unit of your choice: of a member-hour, of an
+hour with more load than the members can carry, and of a change of the count. The same arguments give the same file.
 
 `
 
@@ -39,7 +39,8 @@ const maxUpdates = 10_000_000
 
 func parse(args []string) (options, error) {
 	o := options{settings: train.Defaults(), problem: train.Problem{
-		Bound: 1, Startup: 25 * time.Second, Change: autoscale.ChangeCost{Takes: 40 * time.Second}, Min: 1, Max: 10, Interval: 15 * time.Second, Prices: train.DefaultPrices,
+		Bound: 1, Startup: 25 * time.Second, Change: autoscale.ChangeCost{Takes: 40 * time.Second}, Min: 1, Max: 10,
+		Interval: 15 * time.Second, Prices: train.DefaultPrices,
 	}}
 	p, lost, algorithm := &o.problem, 15.0, string(o.settings.Algorithm)
 	observe := ""
@@ -51,14 +52,19 @@ func parse(args []string) (options, error) {
 	flags.Uint64Var(&o.settings.Seed, "seed", 1, "`seed` of the random numbers")
 	flags.IntVar(&o.settings.Updates, "updates", o.settings.Updates, "`number` of updates of the network's weights")
 	flags.Float64Var(&p.Capacity, "capacity", 0, "`load` that one member can carry, in the unit of the trace; required")
-	flags.Float64Var(&p.Bound, "bound", p.Bound, "`share` of the capacity above which there are too few members, such as the one at which latency exceeds its bound")
-	flags.StringVar(&observe, "observe", "", "`features` from other metrics that the model takes, separated by commas: "+strings.Join(observable(), ", "))
-	flags.DurationVar(&p.LatencyBound, "latency-bound", 0, "latency_bound of the policy, a `time`: the feature p99 is a share of it; required with p99")
+	flags.Float64Var(&p.Bound, "bound", p.Bound,
+		"`share` of the capacity above which there are too few members, such as the one at which latency "+
+			"exceeds its bound")
+	flags.StringVar(&observe, "observe", "",
+		"`features` from other metrics that the model takes, separated by commas: "+strings.Join(observable(), ", "))
+	flags.DurationVar(&p.LatencyBound, "latency-bound", 0,
+		"latency_bound of the policy, a `time`: the feature p99 is a share of it; required with p99")
 	flags.IntVar(&p.Min, "min", p.Min, "minimum `number` of members, as in the policy")
 	flags.IntVar(&p.Max, "max", p.Max, "maximum `number` of members, as in the policy")
 	flags.DurationVar(&p.Interval, "interval", p.Interval, "`time` between two decisions, as in the policy")
 	flags.DurationVar(&p.Startup, "startup", p.Startup, "`time` that a member takes to start")
-	flags.DurationVar(&p.Change.Takes, "change-time", p.Change.Takes, "`time` for which data moves between members after a change; 0s if none does")
+	flags.DurationVar(&p.Change.Takes, "change-time", p.Change.Takes,
+		"`time` for which data moves between members after a change; 0s if none does")
 	flags.Float64Var(&lost, "change-loss", lost, "`percentage` of the capacity that is lost while data moves")
 	flags.Float64Var(&p.Prices.Member, "member-price", p.Prices.Member, "`price` of a member-hour")
 	flags.Float64Var(&p.Prices.Under, "under-price", p.Prices.Under, "`price` of an hour with too few members")
@@ -107,13 +113,28 @@ func (o options) validate(lost float64) error {
 		value   any
 		allowed string
 	}{
-		{slices.Contains(train.Algorithms, o.settings.Algorithm), "--algorithm", fmt.Sprintf("%q", o.settings.Algorithm), allowedAlgorithms()},
-		{o.settings.Updates >= 1 && o.settings.Updates <= maxUpdates, "--updates", o.settings.Updates, fmt.Sprintf("between 1 and %d", maxUpdates)},
+		{
+			slices.Contains(train.Algorithms, o.settings.Algorithm), "--algorithm",
+			fmt.Sprintf("%q", o.settings.Algorithm), allowedAlgorithms(),
+		},
+		{
+			o.settings.Updates >= 1 && o.settings.Updates <= maxUpdates, "--updates", o.settings.Updates,
+			fmt.Sprintf("between 1 and %d", maxUpdates),
+		},
 		{positive(p.Capacity), "--capacity", p.Capacity, "above 0, the load that one member can carry"},
 		{p.Bound > 0 && p.Bound <= 1, "--bound", p.Bound, "above 0 and at most 1"},
-		{p.Min >= 1 && p.Min <= domain.MaxReplicas, "--min", p.Min, fmt.Sprintf("between 1 and %d", domain.MaxReplicas)},
-		{p.Max > p.Min && p.Max <= domain.MaxReplicas, "--max", p.Max, fmt.Sprintf("above --min (%d) and at most %d", p.Min, domain.MaxReplicas)},
-		{p.Interval >= domain.MinScalingInterval && p.Interval <= domain.MaxScalingInterval, "--interval", p.Interval, fmt.Sprintf("between %s and %s", domain.MinScalingInterval, domain.MaxScalingInterval)},
+		{
+			p.Min >= 1 && p.Min <= domain.MaxReplicas, "--min", p.Min,
+			fmt.Sprintf("between 1 and %d", domain.MaxReplicas),
+		},
+		{
+			p.Max > p.Min && p.Max <= domain.MaxReplicas, "--max", p.Max,
+			fmt.Sprintf("above --min (%d) and at most %d", p.Min, domain.MaxReplicas),
+		},
+		{
+			p.Interval >= domain.MinScalingInterval && p.Interval <= domain.MaxScalingInterval, "--interval",
+			p.Interval, fmt.Sprintf("between %s and %s", domain.MinScalingInterval, domain.MaxScalingInterval),
+		},
 		{p.Startup >= 0 && p.Startup <= time.Hour, "--startup", p.Startup, "between 0s and 1h0m0s"},
 		{p.Change.Takes >= 0 && p.Change.Takes <= time.Hour, "--change-time", p.Change.Takes, "between 0s and 1h0m0s"},
 		{lost >= 0 && lost < 100, "--change-loss", lost, "at least 0 percent and below 100"},
@@ -129,7 +150,8 @@ func (o options) validate(lost float64) error {
 	}
 	for i, feature := range p.Observes {
 		if !slices.Contains(observable(), feature) || slices.Contains(p.Observes[:i], feature) {
-			return refuse("--observe", fmt.Sprintf("%q", feature), "one of "+strings.Join(observable(), ", ")+", each at most once")
+			return refuse("--observe", fmt.Sprintf("%q", feature),
+				"one of "+strings.Join(observable(), ", ")+", each at most once")
 		}
 	}
 	if takes := slices.Contains(p.Observes, qmodel.Features[qmodel.P99].Name); takes != (p.LatencyBound > 0) {

@@ -65,8 +65,11 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err := write(o.output, learned.Text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d updates over %d decisions in %s. The best policy, after %d updates, costs %.4g an hour on the trace.\n",
-		o.output, o.settings.Updates, learned.Decisions, time.Since(began).Round(time.Second), learned.Best.Updates, learned.Best.Cost)
+	_, err = fmt.Fprintf(out,
+		"%s: %d updates over %d decisions in %s. The best policy, after %d updates, costs %.4g an hour on the trace.\n",
+
+		o.output, o.settings.Updates, learned.Decisions, time.Since(began).Round(time.Second), learned.Best.Updates,
+		learned.Best.Cost)
 	return err
 }
 
@@ -87,7 +90,8 @@ func (o *options) read() (string, error) {
 		return "", fmt.Errorf("--trace %s: %w", o.trace, err)
 	}
 	if o.problem.Decisions() < leastDecisions {
-		return "", fmt.Errorf("--trace %s: it covers %d decisions, one per --interval of %s; at least %d are required", o.trace, o.problem.Decisions(), o.problem.Interval, leastDecisions)
+		return "", fmt.Errorf("--trace %s: it covers %d decisions, one per --interval of %s; at least %d are required",
+			o.trace, o.problem.Decisions(), o.problem.Interval, leastDecisions)
 	}
 	if slices.Max(o.problem.Trace.Load) == 0 {
 		return "", fmt.Errorf("--trace %s: the load is always 0", o.trace)
@@ -111,8 +115,10 @@ func (o options) warn(out io.Writer) {
 // elsewhere.
 func tell(out io.Writer, updates int) func(int, train.Point) {
 	if file, is := out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
-		bar := progressbar.NewOptions(updates, progressbar.OptionSetWriter(out), progressbar.OptionShowIts(), progressbar.OptionSetItsString("updates"),
-			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		bar := progressbar.NewOptions(updates, progressbar.OptionSetWriter(out), progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("updates"),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 		return func(done int, newest train.Point) {
 			bar.Describe(fmt.Sprintf("%.4g an hour", newest.Cost))
 			_ = bar.Set(done)
@@ -122,23 +128,30 @@ func tell(out io.Writer, updates int) func(int, train.Point) {
 	return func(_ int, newest train.Point) {
 		if newest.Updates != last {
 			last = newest.Updates
-			_, _ = fmt.Fprintf(out, "%d of %d updates: the policy costs %.4g an hour\n", newest.Updates, updates, newest.Cost)
+			_, _ = fmt.Fprintf(out, "%d of %d updates: the policy costs %.4g an hour\n", newest.Updates, updates,
+				newest.Cost)
 		}
 	}
 }
 
 // chart returns the learning curve as a chart.
 func (o options) chart(l train.Learned) autoscale.Chart {
-	cost, errs := autoscale.Curve{Name: "cost of the policy", Colour: "#0072b2"}, autoscale.Curve{Name: "error of the values", Colour: "#d55e00"}
+	cost, errs := autoscale.Curve{
+		Name: "cost of the policy", Colour: "#0072b2",
+	}, autoscale.Curve{Name: "error of the values", Colour: "#d55e00"}
 	for _, point := range l.Curve {
 		at := float64(point.Updates)
 		cost.Points = append(cost.Points, autoscale.ChartPoint{X: at, Y: point.Cost})
 		errs.Points = append(errs.Points, autoscale.ChartPoint{X: at, Y: point.Error})
 	}
 	return autoscale.Chart{
-		Title: fmt.Sprintf("%s with seed %d on %s", o.settings.Algorithm, o.settings.Seed, filepath.Base(o.trace)), X: "updates", Y: "",
+		Title: fmt.Sprintf("%s with seed %d on %s", o.settings.Algorithm, o.settings.Seed, filepath.Base(o.trace)),
+		X:     "updates", Y: "",
 		Panels: []autoscale.Panel{
-			{Title: "Cost an hour on the trace, without random actions", Top: min(3*l.Best.Cost, l.Curve[0].Cost*2), Curves: []autoscale.Curve{cost}},
+			{
+				Title: "Cost an hour on the trace, without random actions", Top: min(3*l.Best.Cost, l.Curve[0].Cost*2),
+				Curves: []autoscale.Curve{cost},
+			},
 			{Title: "Mean error of the values, in intervals with too few members", Curves: []autoscale.Curve{errs}},
 		},
 	}

@@ -39,14 +39,19 @@ func TestTrain(t *testing.T) {
 	for i := range files {
 		model, curve := filepath.Join(folder, "model.json"), filepath.Join(folder, "curve.svg")
 		var out bytes.Buffer
-		args := []string{"--trace", load, "--capacity", "10", "--algorithm", "double-dqn", "--seed", "7", "--updates", "300", "--max", "4", "--observe", "p99,reassigning", "--latency-bound", "2s", "-o", model, "--curve", curve}
+		args := []string{
+			"--trace", load, "--capacity", "10", "--algorithm", "double-dqn", "--seed", "7", "--updates", "300",
+			"--max", "4", "--observe", "p99,reassigning", "--latency-bound", "2s", "-o", model, "--curve", curve,
+		}
 		if err := Run(t.Context(), args, &out); err != nil {
 			t.Fatal(err)
 		}
-		if output := out.String(); !strings.Contains(output, "0 of 300 updates: the policy costs ") || !strings.Contains(output, model+": 300 updates over ") {
+		if output := out.String(); !strings.Contains(output, "0 of 300 updates: the policy costs ") ||
+			!strings.Contains(output, model+": 300 updates over ") {
 			t.Errorf("it says %q", output)
 		}
-		if svg, err := os.ReadFile(curve); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) || !bytes.Contains(svg, []byte("double-dqn with seed 7 on load.csv")) {
+		if svg, err := os.ReadFile(curve); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) ||
+			!bytes.Contains(svg, []byte("double-dqn with seed 7 on load.csv")) {
 			t.Errorf("the curve is %.100s: %v", svg, err)
 		}
 		var err error
@@ -57,7 +62,8 @@ func TestTrain(t *testing.T) {
 	if !bytes.Equal(files[0], files[1]) {
 		t.Error("it trains another model each time")
 	}
-	if m, err := qmodel.Parse(files[0]); err != nil || m.Algorithm != qmodel.DoubleDQN || m.Trained.Seed != 7 || m.Trained.CapacityLoad != 10 || len(m.Trained.TraceSHA256) != 64 ||
+	if m, err := qmodel.Parse(files[0]); err != nil || m.Algorithm != qmodel.DoubleDQN || m.Trained.Seed != 7 ||
+		m.Trained.CapacityLoad != 10 || len(m.Trained.TraceSHA256) != 64 ||
 		!m.Has(qmodel.P99) || !m.Has(qmodel.Reassigning) || m.Has(qmodel.CPU) {
 		t.Errorf("the model is %+v: %v", m, err)
 	}
@@ -117,7 +123,8 @@ func TestRefuses(t *testing.T) {
 		"--capacity 10 --trace " + load + " --interval 1h":    "it covers 0 decisions, one per --interval of 1h0m0s; at least 100 are required",
 		"--capacity 10 -o nowhere/model.json --trace " + load: "folder nowhere does not exist",
 	} {
-		if err := Run(t.Context(), strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), says) {
+		if err := Run(t.Context(), strings.Fields(args), io.Discard); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%q: the error is %v, want %q", args, err, says)
 		}
 	}

@@ -38,7 +38,8 @@ func newTestClient(t *testing.T, servers []string, patience time.Duration, logge
 func TestPushMovesEachShardAgainstTheGradient(t *testing.T) {
 	for _, servers := range []int{1, 2, 3} {
 		client := newTestClient(t, startShards(t, servers, unchanged), time.Minute, io.Discard)
-		before, gradient, after := make([]float64, parameterCount), make([]float64, parameterCount), make([]float64, parameterCount)
+		before, gradient, after := make([]float64, parameterCount), make([]float64, parameterCount),
+			make([]float64, parameterCount)
 		if err := client.pull(t.Context(), before); err != nil {
 			t.Fatal(err)
 		}

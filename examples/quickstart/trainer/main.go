@@ -111,7 +111,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.Float64Var(&opts.learningRate, "learning-rate", 0.1, "factor by which a parameter server applies a gradient")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the initial parameters and of the order of the images")
 	flags.StringVar(&opts.data, "data", "", "gzip-compressed CSV file of digits (default: the data set in the binary)")
-	flags.StringVar(&opts.modelDir, "model-dir", "", "folder in which the chief saves the trained model (default: not saved)")
+	flags.StringVar(&opts.modelDir, "model-dir", "",
+		"folder in which the chief saves the trained model (default: not saved)")
 	flags.IntVar(&opts.logEvery, "log-every", 100, "steps between progress lines")
 	flags.DurationVar(&opts.stepInterval, "step-interval", 0, "pause after each step, to slow training down")
 	flags.DurationVar(&opts.patience, "connect-timeout", time.Minute, "how long a parameter server may be unreachable")

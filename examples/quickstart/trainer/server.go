@@ -121,7 +121,9 @@ type sizeError struct{ got, want int }
 
 func (e *sizeError) Error() string {
 	if e.got > e.want {
-		return fmt.Sprintf("more than the %d bytes of this shard: do all members have the same cluster in TF_CONFIG?", e.want)
+		return fmt.Sprintf("more than the %d bytes of this shard: do all members have the same cluster in TF_CONFIG?",
+			e.want)
 	}
-	return fmt.Sprintf("%d bytes where this shard has %d: do all members have the same cluster in TF_CONFIG?", e.got, e.want)
+	return fmt.Sprintf("%d bytes where this shard has %d: do all members have the same cluster in TF_CONFIG?", e.got,
+		e.want)
 }

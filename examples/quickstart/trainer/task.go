@@ -62,7 +62,8 @@ func (t task) validate() error {
 	case len(t.trainers()) == 0:
 		return errors.New("cluster.worker lists no address: at least one worker is needed")
 	case len(t.cluster[taskChief]) > 1:
-		return fmt.Errorf("cluster.chief lists %d addresses: a cluster has one chief at most", len(t.cluster[taskChief]))
+		return fmt.Errorf("cluster.chief lists %d addresses: a cluster has one chief at most",
+			len(t.cluster[taskChief]))
 	}
 	for _, kind := range []string{taskPS, taskWorker, taskChief} {
 		for i, address := range t.cluster[kind] {

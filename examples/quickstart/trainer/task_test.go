@@ -25,7 +25,9 @@ func TestParseTask(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.kind+test.index+" of "+test.cluster, func(t *testing.T) {
-			got, err := parseTask(`{"cluster":{` + test.cluster + `},"task":{"type":"` + test.kind + `","index":` + test.index + `}}`)
+			got, err := parseTask(
+				`{"cluster":{` + test.cluster + `},"task":{"type":"` + test.kind + `","index":` + test.index + `}}`,
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,15 +52,21 @@ func TestParseTask(t *testing.T) {
 func TestParseTaskRejects(t *testing.T) {
 	const cluster = `"cluster":{"ps":["p:1"],"worker":["w:1","w:2"]}`
 	tests := map[string]struct{ config, want string }{
-		"unset":          {"", "TF_CONFIG is not set"},
-		"not JSON":       {"{", "TF_CONFIG is not valid"},
-		"unknown type":   {`{` + cluster + `,"task":{"type":"evaluator","index":0}}`, `task.type is "evaluator": it must be one of`},
+		"unset":    {"", "TF_CONFIG is not set"},
+		"not JSON": {"{", "TF_CONFIG is not valid"},
+		"unknown type": {
+			`{` + cluster + `,"task":{"type":"evaluator","index":0}}`, `task.type is "evaluator": it must be one of`,
+		},
 		"no task":        {`{` + cluster + `}`, `task.type is ""`},
 		"type not there": {`{` + cluster + `,"task":{"type":"chief","index":0}}`, "cluster.chief lists no address"},
-		"index too high": {`{` + cluster + `,"task":{"type":"worker","index":2}}`, "task.index is 2: cluster.worker allows 0 to 1"},
+		"index too high": {
+			`{` + cluster + `,"task":{"type":"worker","index":2}}`, "task.index is 2: cluster.worker allows 0 to 1",
+		},
 		"index negative": {`{` + cluster + `,"task":{"type":"worker","index":-1}}`, "task.index is -1"},
-		"no ps":          {`{"cluster":{"worker":["w:1"]},"task":{"type":"worker","index":0}}`, "cluster.ps lists no address"},
-		"no worker":      {`{"cluster":{"ps":["p:1"]},"task":{"type":"ps","index":0}}`, "cluster.worker lists no address"},
+		"no ps": {
+			`{"cluster":{"worker":["w:1"]},"task":{"type":"worker","index":0}}`, "cluster.ps lists no address",
+		},
+		"no worker": {`{"cluster":{"ps":["p:1"]},"task":{"type":"ps","index":0}}`, "cluster.worker lists no address"},
 		"two chiefs": {`{"cluster":{"ps":["p:1"],"chief":["c:1","c:2"]},"task":{"type":"chief","index":0}}`,
 			"cluster.chief lists 2 addresses"},
 		"address without port": {`{"cluster":{"ps":["p"],"worker":["w:1"]},"task":{"type":"worker","index":0}}`,

@@ -126,7 +126,8 @@ func TestTwoServersAndTwoWorkersLearnToReadDigits(t *testing.T) {
 			t.Fatalf("worker %d logged %d progress lines, want 3:\n%s", index, len(progress), log)
 		}
 		first, last := progress[0], progress[2]
-		if first.Task != "worker" || first.Index != index || first.Step != 200 || last.Step != steps || first.Time.IsZero() {
+		if first.Task != "worker" || first.Index != index || first.Step != 200 || last.Step != steps ||
+			first.Time.IsZero() {
 			t.Errorf("worker %d logged %+v … %+v", index, first, last)
 		}
 		if last.Loss >= first.Loss || last.Accuracy <= first.Accuracy {
@@ -145,7 +146,8 @@ func TestTwoServersAndTwoWorkersLearnToReadDigits(t *testing.T) {
 
 	t.Run("a worker that starts again goes on from the current parameters", func(t *testing.T) {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), []string{"-steps", "1"}, l.config(t, "worker", 0), &stdout, &stderr); code != exitDone {
+		if code := run(t.Context(), []string{"-steps", "1"}, l.config(t, "worker", 0), &stdout,
+			&stderr); code != exitDone {
 			t.Fatalf("exit code %d: %s", code, stderr.String())
 		}
 		if again := ofEvent(parseLog(t, &stdout), "evaluation"); len(again) != 1 || again[0].Accuracy < 0.94 {
@@ -236,9 +238,13 @@ func TestBeingAskedToEnd(t *testing.T) {
 		event string
 		want  int
 	}{
-		"endless training is done":            {[]string{"-steps", "0", "-log-every", "5"}, "progress", exitDone},
-		"endless training with pauses, too":   {[]string{"-steps", "0", "-log-every", "1", "-step-interval", "1h"}, "progress", exitDone},
-		"training with an end is interrupted": {[]string{"-steps", "1000000", "-log-every", "5"}, "progress", exitInterrupted},
+		"endless training is done": {[]string{"-steps", "0", "-log-every", "5"}, "progress", exitDone},
+		"endless training with pauses, too": {
+			[]string{"-steps", "0", "-log-every", "1", "-step-interval", "1h"}, "progress", exitDone,
+		},
+		"training with an end is interrupted": {
+			[]string{"-steps", "1000000", "-log-every", "5"}, "progress", exitInterrupted,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +263,8 @@ func TestBeingAskedToEnd(t *testing.T) {
 		l := &lab{servers: []string{"127.0.0.1:1"}, workers: []string{"127.0.0.1:2"}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		code := run(ctx, []string{"-connect-timeout", "1h"}, l.config(t, "worker", 0), &cancelAfter{"waiting", cancel}, io.Discard)
+		code := run(ctx, []string{"-connect-timeout", "1h"}, l.config(t, "worker", 0), &cancelAfter{"waiting", cancel},
+			io.Discard)
 		if code != exitInterrupted {
 			t.Errorf("exit code %d, want %d", code, exitInterrupted)
 		}
@@ -298,19 +305,26 @@ func TestFailures(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no TF_CONFIG":       {nil, "", exitUsage, "TF_CONFIG is not set"},
-		"unknown flag":       {[]string{"-step", "1"}, l.config(t, "worker", 0), exitUsage, "-step"},
-		"stray argument":     {[]string{"10"}, l.config(t, "worker", 0), exitUsage, `unexpected argument "10"`},
-		"negative steps":     {[]string{"-steps", "-1"}, l.config(t, "worker", 0), exitUsage, "-steps is -1"},
-		"empty batch":        {[]string{"-batch-size", "0"}, l.config(t, "worker", 0), exitUsage, "-batch-size is 0"},
-		"no learning":        {[]string{"-learning-rate", "NaN"}, l.config(t, "worker", 0), exitUsage, "-learning-rate is NaN"},
-		"no progress lines":  {[]string{"-log-every", "0"}, l.config(t, "worker", 0), exitUsage, "-log-every is 0"},
-		"negative pause":     {[]string{"-step-interval", "-1s"}, l.config(t, "worker", 0), exitUsage, "-step-interval is -1s"},
-		"no patience":        {[]string{"-connect-timeout", "0s"}, l.config(t, "worker", 0), exitUsage, "-connect-timeout is 0s"},
+		"no TF_CONFIG":   {nil, "", exitUsage, "TF_CONFIG is not set"},
+		"unknown flag":   {[]string{"-step", "1"}, l.config(t, "worker", 0), exitUsage, "-step"},
+		"stray argument": {[]string{"10"}, l.config(t, "worker", 0), exitUsage, `unexpected argument "10"`},
+		"negative steps": {[]string{"-steps", "-1"}, l.config(t, "worker", 0), exitUsage, "-steps is -1"},
+		"empty batch":    {[]string{"-batch-size", "0"}, l.config(t, "worker", 0), exitUsage, "-batch-size is 0"},
+		"no learning": {
+			[]string{"-learning-rate", "NaN"}, l.config(t, "worker", 0), exitUsage, "-learning-rate is NaN",
+		},
+		"no progress lines": {[]string{"-log-every", "0"}, l.config(t, "worker", 0), exitUsage, "-log-every is 0"},
+		"negative pause": {
+			[]string{"-step-interval", "-1s"}, l.config(t, "worker", 0), exitUsage, "-step-interval is -1s",
+		},
+		"no patience": {
+			[]string{"-connect-timeout", "0s"}, l.config(t, "worker", 0), exitUsage, "-connect-timeout is 0s",
+		},
 		"no data":            {[]string{"-data", "no-such-file"}, l.config(t, "worker", 0), exitFailed, "no-such-file"},
 		"port that is taken": {nil, l.config(t, "ps", 0), exitFailed, "cannot serve parameters on " + l.servers[0]},
 		"alone without data": {[]string{"-alone", "-data", "no-such-file"}, "", exitFailed, "no-such-file"},
-		"model folder that is a file": {[]string{"-steps", "1", "-model-dir", "main.go"}, l.config(t, "worker", 0), exitFailed,
+		"model folder that is a file": {[]string{"-steps", "1", "-model-dir", "main.go"}, l.config(t, "worker", 0),
+			exitFailed,
 			"cannot save the model"},
 	}
 	for name, test := range tests {

@@ -48,7 +48,8 @@ func trainAlone(ctx context.Context, opts options, data dataset, log *slog.Logge
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		served <- serve(serving, listener, newParameterServer(shardOf(parameterCount, 0, 1), opts), slog.New(slog.DiscardHandler))
+		served <- serve(serving, listener, newParameterServer(shardOf(parameterCount, 0, 1), opts),
+			slog.New(slog.DiscardHandler))
 	}()
 	err = train(ctx, alone, opts, data, log)
 	stop()
@@ -69,13 +70,15 @@ func trainSteps(
 		samples.fill(batch)
 		recent.merge(computeGradient(parameters, batch, gradient))
 		if loss := recent.meanLoss(); math.IsNaN(loss) || math.IsInf(loss, 0) {
-			return fmt.Errorf("the loss is %g at step %d: lower -learning-rate, which is %g", loss, step, opts.learningRate)
+			return fmt.Errorf("the loss is %g at step %d: lower -learning-rate, which is %g", loss, step,
+				opts.learningRate)
 		}
 		if err := client.push(ctx, gradient); err != nil {
 			return err
 		}
 		if step%opts.logEvery == 0 || step == opts.steps {
-			log.Info("progress", "step", step, "loss", rounded(recent.meanLoss()), "accuracy", rounded(recent.accuracy()))
+			log.Info("progress", "step", step, "loss", rounded(recent.meanLoss()), "accuracy",
+				rounded(recent.accuracy()))
 			recent = score{}
 		}
 		if opts.stepInterval > 0 {

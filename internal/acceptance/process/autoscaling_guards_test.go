@@ -36,7 +36,8 @@ func TestAccScalingGuards(t *testing.T) {
 		for i := range apps {
 			apps[i] = fmt.Sprintf(`{"id": "app-%d", "state": "RUNNING"}`, i)
 		}
-		_, _ = fmt.Fprintf(w, `{"url": "spark://master:7077", "activeapps": [%s], "status": "ALIVE"}`, strings.Join(apps, ", ")) // the client may be gone
+		_, _ = fmt.Fprintf(w, `{"url": "spark://master:7077", "activeapps": [%s], "status": "ALIVE"}`,
+			strings.Join(apps, ", ")) // the client may be gone
 	}))
 	t.Cleanup(master.Close)
 	metrics := fmt.Sprintf(`metrics = {
@@ -64,7 +65,8 @@ func TestAccScalingGuards(t *testing.T) {
 		return len(silent["job/worker"].Guards) == 1
 	})
 	program := func(arguments ...string) string {
-		output, err := exec.CommandContext(t.Context(), l.program().File, append(arguments, "--endpoint", l.workspace.StateDir)...).CombinedOutput()
+		output, err := exec.CommandContext(t.Context(), l.program().File,
+			append(arguments, "--endpoint", l.workspace.StateDir)...).CombinedOutput()
 		l.must(err)
 		return string(output)
 	}
@@ -102,7 +104,9 @@ func TestAccScalingGuards(t *testing.T) {
 		return len(e.Guards) == 2 && e.Guards[0].Name == "busy.http" && e.Guards[0].Never && !e.Guards[1].Never
 	})
 	l.awaitHistory("an application", says("1 wanted, but the role is busy: activeapps.# of "+master.URL+"/json/ is 1"))
-	if output := program("autoscale", "explain", "-n", "0", "job/worker"); !strings.Contains(output, "warning: this guard has never had a value") || !strings.Contains(output, "observed: the metric has no algorithm") {
+	if output := program("autoscale", "explain", "-n", "0", "job/worker"); !strings.Contains(output,
+		"warning: this guard has never had a value") ||
+		!strings.Contains(output, "observed: the metric has no algorithm") {
 		t.Errorf("explain says\n%s", output)
 	}
 
@@ -113,10 +117,12 @@ func TestAccScalingGuards(t *testing.T) {
 	wanted.awaitAsked(t)
 	l.kill("trainyard-controller")
 	wanted.awaitAsked(t)
-	if group := l.read(); group.Document.Counts["worker"] != 4 || !slices.EqualFunc(group.Observed, before, func(a, b domain.Observed) bool {
-		return a.Name == b.Name && a.State == b.State && a.StartedAt.Equal(*b.StartedAt)
-	}) {
-		t.Errorf("while the guard holds them, the count is %v, and the members are %+v; they were %+v", group.Document.Counts, group.Observed, before)
+	if group := l.read(); group.Document.Counts["worker"] != 4 ||
+		!slices.EqualFunc(group.Observed, before, func(a, b domain.Observed) bool {
+			return a.Name == b.Name && a.State == b.State && a.StartedAt.Equal(*b.StartedAt)
+		}) {
+		t.Errorf("while the guard holds them, the count is %v, and the members are %+v; they were %+v",
+			group.Document.Counts, group.Observed, before)
 	}
 	applications.Store(0)
 	l.awaitWorkers(2)

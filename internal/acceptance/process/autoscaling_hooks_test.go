@@ -51,7 +51,9 @@ func newMover(t *testing.T) *mover {
 				t.Errorf("what it is told can't be read: %v", err)
 			}
 			m.announced = append(m.announced, about)
-		} else if i := slices.IndexFunc(m.announced, func(change moved) bool { return r.URL.Path == "/changes/"+change.ID }); i >= 0 {
+		} else if i := slices.IndexFunc(m.announced, func(change moved) bool {
+			return r.URL.Path == "/changes/"+change.ID
+		}); i >= 0 {
 			about = m.announced[i]
 			m.looks++
 		}
@@ -84,7 +86,8 @@ func (m *mover) heard() ([]moved, int) {
 func (m *mover) awaitLooks(t *testing.T) {
 	t.Helper()
 	_, before := m.heard()
-	acctest.Eventually(t, "the hook to be asked how it gets on", func() bool { _, looks := m.heard(); return looks >= before+2 })
+	acctest.Eventually(t, "the hook to be asked how it gets on",
+		func() bool { _, looks := m.heard(); return looks >= before+2 })
 }
 
 // Slow hooks are waited for: before members are removed, and after they are added. If the controller is killed
@@ -107,7 +110,8 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 	shows := func(text string, command ...string) {
 		t.Helper()
 		acctest.Eventually(t, fmt.Sprintf("%q to be shown", text), func() bool {
-			output, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.workspace.StateDir)...).CombinedOutput()
+			output, err := exec.CommandContext(t.Context(), l.program().File,
+				append(command, "--endpoint", l.workspace.StateDir)...).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, output)
 			}
@@ -129,9 +133,11 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 	l.awaitWorkers(3)
 	atWork("after_addition", "begun")
 	d.value.Store(1)
-	l.awaitHistory("who holds the members", acceptance.Outcomes(autoscale.OutcomeUnchanged, 3, 3, "1 wanted, but a hook is at work"))
+	l.awaitHistory("who holds the members",
+		acceptance.Outcomes(autoscale.OutcomeUnchanged, 3, 3, "1 wanted, but a hook is at work"))
 	m.says("after_addition", "")
-	acctest.Eventually(t, "the hook to hear of the members that go", func() bool { announced, _ := m.heard(); return len(announced) == 2 })
+	acctest.Eventually(t, "the hook to hear of the members that go",
+		func() bool { announced, _ := m.heard(); return len(announced) == 2 })
 	atWork("before_removal", "moved 3 of 7 partitions")
 	l.awaitWorkers(3)
 	l.workspace.ExpectNoChange("with members that are about to go")
@@ -147,7 +153,8 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 		announced[i].ID = ""
 	}
 	if diff := cmp.Diff([]moved{
-		{Hook: "after_addition", From: 1, To: 3, Members: []string{"job-worker-1", "job-worker-2"}}, {Hook: "before_removal", From: 3, To: 1, Members: []string{"job-worker-2", "job-worker-1"}},
+		{Hook: "after_addition", From: 1, To: 3, Members: []string{"job-worker-1", "job-worker-2"}},
+		{Hook: "before_removal", From: 3, To: 1, Members: []string{"job-worker-2", "job-worker-1"}},
 	}, announced); diff != "" {
 		t.Errorf("the hooks were told (-want +got):\n%s", diff)
 	}

@@ -57,7 +57,9 @@ func (l *followLab) apply(parts ...string) {
 // configure writes a configuration of these parts.
 func (l *followLab) configure(parts ...string) {
 	l.Helper()
-	l.workspace.Write("main.tf", "terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"+l.config(parts...))
+	l.workspace.Write("main.tf",
+		"terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"+
+			l.config(parts...))
 }
 
 // follows returns the configuration of a policy with these attributes, which decides every second for the workers of
@@ -81,7 +83,8 @@ func (l *followLab) await(what string, holds func(group reconcile.Group) bool) {
 	l.must(err)
 	for group := l.read(); !holds(group); group = l.read() {
 		if err := engine.Await(ctx, events, time.Time{}); err != nil {
-			l.Fatalf("waited for %s in vain; the counts are %v, and the members %+v", what, group.Document.Counts, group.Observed)
+			l.Fatalf("waited for %s in vain; the counts are %v, and the members %+v", what, group.Document.Counts,
+				group.Observed)
 		}
 	}
 }
@@ -90,12 +93,14 @@ func (l *followLab) await(what string, holds func(group reconcile.Group) bool) {
 // may pass unseen.
 func (l *followLab) awaitAtLeast(count int) {
 	l.Helper()
-	l.await(fmt.Sprintf("a count of %d or more", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] >= count })
+	l.await(fmt.Sprintf("a count of %d or more", count),
+		func(group reconcile.Group) bool { return group.Document.Counts["worker"] >= count })
 }
 
 func (l *followLab) awaitAtMost(count int) {
 	l.Helper()
-	l.await(fmt.Sprintf("a count of %d or less", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] <= count })
+	l.await(fmt.Sprintf("a count of %d or less", count),
+		func(group reconcile.Group) bool { return group.Document.Counts["worker"] <= count })
 }
 
 // awaitWorkers waits until exactly this many workers run.

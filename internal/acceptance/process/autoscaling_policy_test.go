@@ -63,7 +63,8 @@ func (l *lab) expectPolicy(want string) resource.TestCheckFunc {
 // recount changes the number of workers of the group "job" as a policy does.
 func (l *lab) recount(from, to int) {
 	l.Helper()
-	_, _, err := reconcile.Reconciler{Engine: l.engine()}.Scale(l.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: time.Now(), Why: "test"})
+	_, _, err := reconcile.Reconciler{Engine: l.engine()}.Scale(l.Context(),
+		reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: time.Now(), Why: "test"})
 	l.must(err)
 }
 
@@ -99,7 +100,8 @@ func TestAccAutoscalingPolicyImport(t *testing.T) {
 	config := l.job(richJob) + richScaling(t)
 	by := func(kind resource.ImportStateKind, id string) resource.TestStep {
 		return resource.TestStep{
-			Config: config, ResourceName: theScaling, ImportState: true, ImportStateKind: kind, ImportStateId: id, ImportStateVerify: kind == resource.ImportCommandWithID,
+			Config: config, ResourceName: theScaling, ImportState: true, ImportStateKind: kind, ImportStateId: id,
+			ImportStateVerify: kind == resource.ImportCommandWithID,
 		}
 	}
 	failing := func(id string, phrases ...string) resource.TestStep {
@@ -142,8 +144,10 @@ func TestAccAutoscalingPolicyOnDestroy(t *testing.T) {
 			l.test(
 				resource.TestStep{
 					// While paused, it leaves the count to the test, even out of bounds.
-					Config: l.scaledJob(scaling("  min = 2\n  max = 4\n  paused = \"all\"\n  on_destroy = \"" + rule + "\"" + idle)),
-					Check:  l.expectPolicy("2 to 4, after 1"),
+					Config: l.scaledJob(
+						scaling("  min = 2\n  max = 4\n  paused = \"all\"\n  on_destroy = \"" + rule + "\"" + idle),
+					),
+					Check: l.expectPolicy("2 to 4, after 1"),
 				},
 				resource.TestStep{
 					PreConfig: func() {
@@ -154,7 +158,9 @@ func TestAccAutoscalingPolicyOnDestroy(t *testing.T) {
 					Config: l.scaledJob(),
 					Check:  resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectCount(test.left)),
 				},
-				resource.TestStep{Config: l.scaledJob(), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan())},
+				resource.TestStep{
+					Config: l.scaledJob(), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
+				},
 			)
 		})
 	}
@@ -177,7 +183,8 @@ locals {
   member = %q
 }
 %s`, acctest.Build(t, acctest.Member), theCluster+group("job", `command = [local.member, "wait"]
-  roles = { worker = {}, other = {} }`)+strings.Replace(scaling("  min = 1\n  max = 4"+idle), `"worker"`, fmt.Sprintf("%q", role), 1)))
+  roles = { worker = {}, other = {} }`)+strings.Replace(scaling("  min = 1\n  max = 4"+idle), `"worker"`,
+			fmt.Sprintf("%q", role), 1)))
 	}
 	expect := func(when, want string) {
 		t.Helper()
@@ -209,19 +216,34 @@ func TestAccAutoscalingPolicyTwice(t *testing.T) {
 	one := scaling("  min = 1\n  max = 4" + idle)
 	counted := l.job(waiting("replicas = 2"))
 	second := strings.Replace(scaling("  min = 1\n  max = 5"+idle), `"it"`, `"second"`, 1)
-	both := []string{`role "worker" of group "job" has roles["worker"].replicas = 2, and an autoscaling policy with min = 1 and max = 4`, `remove replicas or the policy`}
+	both := []string{
+		`role "worker" of group "job" has roles["worker"].replicas = 2, and an autoscaling policy with min = 1 and max = 4`,
+		`remove replicas or the policy`,
+	}
 	l.test(
 		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
-		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`another resource of this configuration is already the autoscaling policy of role "worker" of group "job"`)},
-		resource.TestStep{PlanOnly: true, Config: l.scaledJob(strings.Replace(one, "  min", "  count = 2\n  min", 1)), ExpectError: acceptance.Says(`is already the autoscaling policy of role "worker" of group "job"`)},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(
+			`another resource of this configuration is already the autoscaling policy of role "worker" of group "job"`,
+		)},
+		resource.TestStep{
+			PlanOnly: true, Config: l.scaledJob(strings.Replace(one, "  min", "  count = 2\n  min", 1)),
+			ExpectError: acceptance.Says(`is already the autoscaling policy of role "worker" of group "job"`),
+		},
 		resource.TestStep{Config: l.scaledJob(one), Check: l.expectPolicy("1 to 4, after 1")},
-		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`is already the autoscaling policy of role "worker" of group "job"`)},
+		resource.TestStep{
+			PlanOnly: true, Config: l.scaledJob(one, second),
+			ExpectError: acceptance.Says(`is already the autoscaling policy of role "worker" of group "job"`),
+		},
 		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
-		resource.TestStep{PlanOnly: true, Config: l.job(waiting("replicas = 2")+"\n  depends_on = [trainyard_autoscaling_policy.it]") +
-			strings.Replace(one, "trainyard_group.job.name", `"job"`, 1), ExpectError: acceptance.Says(both...)},
+		resource.TestStep{PlanOnly: true,
+			Config: l.job(waiting("replicas = 2")+"\n  depends_on = [trainyard_autoscaling_policy.it]") +
+				strings.Replace(one, "trainyard_group.job.name", `"job"`, 1), ExpectError: acceptance.Says(both...)},
 		// From the policy to replicas, and back.
 		resource.TestStep{Config: counted, Check: resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectCount(2))},
-		resource.TestStep{Config: l.scaledJob(strings.Replace(one, "  min = 1", "  min = 2", 1)), Check: resource.ComposeTestCheckFunc(l.expectPolicy("2 to 4, after 2"), l.expectCount(2))},
+		resource.TestStep{
+			Config: l.scaledJob(strings.Replace(one, "  min = 1", "  min = 2", 1)),
+			Check:  resource.ComposeTestCheckFunc(l.expectPolicy("2 to 4, after 2"), l.expectCount(2)),
+		},
 	)
 }
 
@@ -232,10 +254,12 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	l := &lab{T: t}
 	l.files.Root, l.files.Cluster = first.StateDir, "lab"
 	const header = "terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"
-	first.Write("main.tf", header+fmt.Sprintf("locals {\n  member = %q\n}\n", acctest.Build(t, acctest.Member))+theCluster+group("job", waiting("")))
+	first.Write("main.tf", header+fmt.Sprintf("locals {\n  member = %q\n}\n",
+		acctest.Build(t, acctest.Member))+theCluster+group("job", waiting("")))
 	first.Must("apply", "-auto-approve")
 	elsewhere := func(most int) string {
-		return header + strings.NewReplacer("trainyard_cluster.lab", `{ name = "lab" }`, "trainyard_group.job.name", `"job"`).Replace(scaling(fmt.Sprintf("  min = 1\n  max = %d", most)+idle))
+		return header + strings.NewReplacer("trainyard_cluster.lab", `{ name = "lab" }`, "trainyard_group.job.name",
+			`"job"`).Replace(scaling(fmt.Sprintf("  min = 1\n  max = %d", most)+idle))
 	}
 	others := []*acctest.Workspace{first.Another(), first.Another()}
 
@@ -251,14 +275,18 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	if errs[0] != nil {
 		winner = 1
 	}
-	if refused := acceptance.Says(`already has an autoscaling policy with another specification`, `terraform import <address> lab/job/worker`); errs[winner] != nil || errs[1-winner] == nil || !refused.MatchString(outputs[1-winner]) {
+	if refused := acceptance.Says(
+		`already has an autoscaling policy with another specification`, `terraform import <address> lab/job/worker`,
+	); errs[winner] != nil || errs[1-winner] == nil || !refused.MatchString(outputs[1-winner]) {
 		t.Fatalf("applied at once:\n%s\n%s", outputs[0], outputs[1])
 	}
-	if output, err := others[1-winner].Run("plan"); err == nil || !acceptance.Says(`already has an autoscaling policy`).MatchString(output) {
+	if output, err := others[1-winner].Run("plan"); err == nil ||
+		!acceptance.Says(`already has an autoscaling policy`).MatchString(output) {
 		t.Errorf("planned after it: %v\n%s", err, output)
 	}
 	others[1-winner].Write("main.tf", elsewhere(4+winner))
-	if output := others[1-winner].Must("apply", "-auto-approve"); !strings.Contains(output, "Autoscaling policy adopted") {
+	if output := others[1-winner].Must("apply",
+		"-auto-approve"); !strings.Contains(output, "Autoscaling policy adopted") {
 		t.Errorf("the same once more:\n%s", output)
 	}
 
@@ -268,7 +296,8 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 		t.Errorf("without its group there is the policy %+v", document)
 	}
 	// A warning says so, and what is left can be destroyed.
-	if output := others[winner].Must("plan"); !acceptance.Says(`1 to add`, `Warning: Unknown group`, `cluster "lab" has no group "job"; it has none`).MatchString(output) {
+	if output := others[winner].Must("plan"); !acceptance.Says(`1 to add`, `Warning: Unknown group`,
+		`cluster "lab" has no group "job"; it has none`).MatchString(output) {
 		t.Errorf("planned without the group:\n%s", output)
 	}
 	for _, w := range others {
@@ -302,75 +331,116 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		return invalid{group("job", richJob) + strings.Replace(scaling("  min = 1\n  max = 4"+idle), from, to, 1), says}
 	}
 	mpi := func(attributes string, says ...string) invalid {
-		return invalid{group("job", "framework = \"mpi\"\n  command = [local.member, \"wait\"]\n  roles = { launcher = {}, worker = {} }") + scaling(attributes+idle), says}
+		return invalid{group(
+			"job",
+			"framework = \"mpi\"\n  command = [local.member, \"wait\"]\n  roles = { launcher = {}, worker = {} }",
+		) + scaling(attributes+idle), says}
 	}
 	l.test(l.refused(theCluster, []invalid{
 		// The target.
-		for_(`trainyard_group.job.name`, `"nothing"`, `group: cluster "lab" has no group "nothing"`, `refer to it (group = trainyard_group.<name>.name)`),
+		for_(`trainyard_group.job.name`, `"nothing"`, `group: cluster "lab" has no group "nothing"`,
+			`refer to it (group = trainyard_group.<name>.name)`),
 		for_(`"worker"`, `"chief"`, `role: group "job" has no role "chief"; it has "ps", "worker"`),
 		for_(`"worker"`, `"Worker"`, `role: "Worker" is not a DNS label`),
-		for_(`"worker"`, `"ps"`, `role: role "ps" of group "job" has roles["ps"].replicas = 1, and an autoscaling policy with min = 1 and max = 4`),
+		for_(`"worker"`, `"ps"`,
+			`role: role "ps" of group "job" has roles["ps"].replicas = 1, and an autoscaling policy with min = 1 and max = 4`),
 
 		// Counts and times.
 		policy("  min = 5\n  max = 4"+idle, `max: must be between 5 (min) and 10000, got 4`),
 		policy("  min = -1\n  max = 4"+idle, `min: must be between 0 and 10000, got -1`),
-		policy("  min = 0\n  max = 4"+idle, `min: min is 0, and once there are no members, ["cpu"] would never ask for any`),
+		policy("  min = 0\n  max = 4"+idle,
+			`min: min is 0, and once there are no members, ["cpu"] would never ask for any`),
 		policy("  min = 1\n  max = 4", `metrics: the policy has no metrics, schedules or vertical`),
 		with("  initial = 5", `initial: must be between 1 (min) and 4 (max), got 5`),
 		with(`  interval = "1ms"`, `interval: must be between 1s and 1h0m0s, got 1ms`),
 		with(`  interval = "soon"`, `interval: "soon" is not a valid duration`),
-		with(`  schedules = { day = { start = "8:00", end = "0 18 * * *", count = 2 } }`, `schedules["day"].start:`, `8:00`),
+		with(`  schedules = { day = { start = "8:00", end = "0 18 * * *", count = 2 } }`, `schedules["day"].start:`,
+			`8:00`),
 		with(`  scale_in = { select = "all" }`, `scale_in.select: unknown rule "all"`),
 		with(`  paused = "both"`, `paused: unknown value "both"; use one of ["none" "all" "out" "in"]`),
 		with(`  on_destroy = "max"`, `on_destroy: unknown value "max"; use one of ["keep" "restore" "min"]`),
-		mpi("  min = 0\n  max = 4\n  schedules = { day = { start = \"0 8 * * *\", end = \"0 18 * * *\", count = 2 } }", `min: min is 0, but framework "mpi" needs at least 1 member of role "worker"`),
-		{strings.Replace(mpi("  min = 1\n  max = 4").config, `role    = "worker"`, `role    = "launcher"`, 1), []string{`max: max is 4, but framework "mpi" takes at most 1 member of role "launcher"`}},
+		mpi("  min = 0\n  max = 4\n  schedules = { day = { start = \"0 8 * * *\", end = \"0 18 * * *\", count = 2 } }",
+			`min: min is 0, but framework "mpi" needs at least 1 member of role "worker"`),
+		{
+			strings.Replace(mpi("  min = 1\n  max = 4").config, `role    = "worker"`, `role    = "launcher"`, 1),
+			[]string{`max: max is 4, but framework "mpi" takes at most 1 member of role "launcher"`},
+		},
 
 		// Algorithms.
 		algorithm(``, `metrics["m"].algorithm: a metric needs one of the algorithms [`),
-		algorithm(`target = { value = 1 }, queue = { per_member = 1 }`, `metrics["m"].algorithm: a metric has only one algorithm, got ["target" "queue"]`),
-		metric(`algorithm = { ratio = { role = "chief", per = 2 } }`, `metrics["m"].algorithm.ratio.role: group "job" has no role "chief"; it has "ps", "worker"`),
-		metric(`algorithm = { ratio = { role = "worker", per = 2 } }`, `metrics["m"].algorithm.ratio.role: "worker" is the role that the policy scales`),
+		algorithm(`target = { value = 1 }, queue = { per_member = 1 }`,
+			`metrics["m"].algorithm: a metric has only one algorithm, got ["target" "queue"]`),
+		metric(`algorithm = { ratio = { role = "chief", per = 2 } }`,
+			`metrics["m"].algorithm.ratio.role: group "job" has no role "chief"; it has "ps", "worker"`),
+		metric(`algorithm = { ratio = { role = "worker", per = 2 } }`,
+			`metrics["m"].algorithm.ratio.role: "worker" is the role that the policy scales`),
 
-		learned(good, `observes = { cpu = "m" }`, `metrics["m"].algorithm.learned.observes["cpu"]: "m" is the metric with this algorithm`),
-		learned(good, `observes = { cpu = "other" }`, `metrics["m"].algorithm.learned.observes["cpu"]: the policy has no metric "other"; it has ["m"]`),
-		learned(good, `observes = { moon = "m" }`, `metrics["m"].algorithm.learned.observes["moon"]: "moon" is not a feature computed from another metric; use one of ["cpu" "lag_growth" "p99" "reassigning" "skew"]`),
+		learned(good, `observes = { cpu = "m" }`,
+			`metrics["m"].algorithm.learned.observes["cpu"]: "m" is the metric with this algorithm`),
+		learned(good, `observes = { cpu = "other" }`,
+			`metrics["m"].algorithm.learned.observes["cpu"]: the policy has no metric "other"; it has ["m"]`),
+		learned(good, `observes = { moon = "m" }`,
+			`metrics["m"].algorithm.learned.observes["moon"]: "moon" is not a feature computed from another metric; use one of ["cpu" "lag_growth" "p99" "reassigning" "skew"]`),
 		learned(good, `per = "total"`, `metrics["m"].algorithm.learned.capacity: per = "total" requires capacity`),
 		learned(good, `capacity = -1`, `metrics["m"].algorithm.learned.capacity: must be above 0, got -1`),
-		learned(strings.Replace(good, `"load"`, "\"load\",\n\"cpu\"", 1), ``, `metrics["m"].algorithm.learned.model: mean has 1 values, but there are 2 features`),
-		learned(strings.Replace(good, `"version": 1`, `"version": 2`, 1), ``, `metrics["m"].algorithm.learned.model: version is 2; this version of Trainyard supports version 1`),
-		learned(strings.Replace(good, `"weights": "AACA`, `"weights": "AADA/w==`, 1), ``, `metrics["m"].algorithm.learned.model: weights are not Base64`),
-		learned(strings.Replace(good, `"weights": "AACAPwAA`, `"weights": "AADAfwAA`, 1), ``, `metrics["m"].algorithm.learned.model: weights must be finite, got NaN at index 0 of layer 1`),
-		learned(good[:len(good)/2], ``, `metrics["m"].algorithm.learned.model: the model is not valid JSON as written by autoscale train: the file is truncated`),
+		learned(strings.Replace(good, `"load"`, "\"load\",\n\"cpu\"", 1), ``,
+			`metrics["m"].algorithm.learned.model: mean has 1 values, but there are 2 features`),
+		learned(strings.Replace(good, `"version": 1`, `"version": 2`, 1), ``,
+			`metrics["m"].algorithm.learned.model: version is 2; this version of Trainyard supports version 1`),
+		learned(strings.Replace(good, `"weights": "AACA`, `"weights": "AADA/w==`, 1), ``,
+			`metrics["m"].algorithm.learned.model: weights are not Base64`),
+		learned(strings.Replace(good, `"weights": "AACAPwAA`, `"weights": "AADAfwAA`, 1), ``,
+			`metrics["m"].algorithm.learned.model: weights must be finite, got NaN at index 0 of layer 1`),
+		learned(good[:len(good)/2], ``,
+			`metrics["m"].algorithm.learned.model: the model is not valid JSON as written by autoscale train: the file is truncated`),
 		learned(``, ``, `metrics["m"].algorithm.learned.model: the algorithm needs a model`),
 
-		algorithm(`external = { url = "http://agent.lab" }`, `metrics["m"].source: algorithm external needs no source`, `leave it out`),
-		metric(`source = { agent = { measure = "cpus" } }`, `metrics: ["m"] have no algorithm: they are only observed`, `add a metric whose algorithm is external`),
+		algorithm(`external = { url = "http://agent.lab" }`, `metrics["m"].source: algorithm external needs no source`,
+			`leave it out`),
+		metric(`source = { agent = { measure = "cpus" } }`, `metrics: ["m"] have no algorithm: they are only observed`,
+			`add a metric whose algorithm is external`),
 		metric(`algorithm = { external = {} }`, `metrics["m"].algorithm.external: either url or command is required`),
 
 		// Sources.
-		metric(`algorithm = { target = { value = 1 } }`, `metrics["m"].source: a metric needs a source, one of ["agent" "prometheus" "queue" "progress"]`),
-		source(`agent = { measure = "load" }`, `metrics["m"].source.agent.measure: unknown measure "load"; use one of ["cpus" "cpu_percent"`),
-		source(`agent = { measure = "cpus", window = "5s" }`, `metrics["m"].source.agent.window: window belongs to the metric, not to its source: write window = "5s" beside source`),
-		source(`progress = { pattern = "step", window = "5s" }`, `metrics["m"].source.progress.window: window belongs to the metric`),
-		metric(`algorithm = { target = { value = 1 } }, ready_after = "5s", source = { agent = { measure = "memory_mib" } }`, `metrics["m"].ready_after: ready_after is 5s, but it only applies to the measures "cpus" and "cpu_percent" of single members`),
-		source(`prometheus = { url = "prometheus", query = "up" }`, `metrics["m"].source.prometheus.url: "prometheus" is not a valid URL`),
-		source(`prometheus = { url = "http://ops:secret@prometheus:9090", query = "up" }`, `metrics["m"].source.prometheus.url: the URL must not contain a user or password`),
-		source(`queue = {}`, `metrics["m"].source.queue: exactly one of ["http" "redis" "command"] is required, got []`),
-		source(`queue = { redis = { address = "redis", key = "jobs" } }`, `metrics["m"].source.queue.redis.address: "redis" is not <host>:<port>`),
+		metric(`algorithm = { target = { value = 1 } }`,
+			`metrics["m"].source: a metric needs a source, one of ["agent" "prometheus" "queue" "progress"]`),
+		source(`agent = { measure = "load" }`,
+			`metrics["m"].source.agent.measure: unknown measure "load"; use one of ["cpus" "cpu_percent"`),
+		source(`agent = { measure = "cpus", window = "5s" }`,
+			`metrics["m"].source.agent.window: window belongs to the metric, not to its source: write window = "5s" beside source`),
+		source(`progress = { pattern = "step", window = "5s" }`,
+			`metrics["m"].source.progress.window: window belongs to the metric`),
+		metric(`algorithm = { target = { value = 1 } }, ready_after = "5s", source = { agent = { measure = "memory_mib" } }`,
+			`metrics["m"].ready_after: ready_after is 5s, but it only applies to the measures "cpus" and "cpu_percent" of single members`),
+		source(`prometheus = { url = "prometheus", query = "up" }`,
+			`metrics["m"].source.prometheus.url: "prometheus" is not a valid URL`),
+		source(`prometheus = { url = "http://ops:secret@prometheus:9090", query = "up" }`,
+			`metrics["m"].source.prometheus.url: the URL must not contain a user or password`),
+		source(`queue = {}`,
+			`metrics["m"].source.queue: exactly one of ["http" "redis" "command"] is required, got []`),
+		source(`queue = { redis = { address = "redis", key = "jobs" } }`,
+			`metrics["m"].source.queue.redis.address: "redis" is not <host>:<port>`),
 		source(`progress = { pattern = "(" }`, `metrics["m"].source.progress.pattern: "(" is not a valid pattern`),
-		source(`agent = { measure = "memory_percent" }`, `metrics["m"].source.agent.measure: memory_percent is relative to what members request, and roles["worker"].resources.memory_mib of group "job" is not set`),
-		source(`agent = { measure = "gpu_percent" }`, `metrics["m"].source.agent.measure: gpu_percent is relative to what members request, and roles["worker"].gpus of group "job" is not set`),
-		source(`progress = { pattern = "step", role = "chief" }`, `metrics["m"].source.progress.role: group "job" has no role "chief"`),
+		source(`agent = { measure = "memory_percent" }`,
+			`metrics["m"].source.agent.measure: memory_percent is relative to what members request, and roles["worker"].resources.memory_mib of group "job" is not set`),
+		source(`agent = { measure = "gpu_percent" }`,
+			`metrics["m"].source.agent.measure: gpu_percent is relative to what members request, and roles["worker"].gpus of group "job" is not set`),
+		source(`progress = { pattern = "step", role = "chief" }`,
+			`metrics["m"].source.progress.role: group "job" has no role "chief"`),
 
 		// Guards.
 		with(`  guards = { remove = "oldest" }`, `guards.remove: unknown order "oldest"`),
-		with(`  guards = { remove = "least_busy" }`, `guards.remove: members of role "worker" are identified by their index, and "least_busy" would leave gaps; use "highest_index"`),
-		with(`  guards = { busy = {} }`, `guards.busy: the guard needs at least one of prometheus, http, cpu_percent and gpu_percent`),
-		with(`  guards = { busy = { gpu_percent = 5 } }`, `guards.busy.gpu_percent: gpu_percent is relative to what members request, and roles["worker"].gpus of group "job" is not set`),
+		with(`  guards = { remove = "least_busy" }`,
+			`guards.remove: members of role "worker" are identified by their index, and "least_busy" would leave gaps; use "highest_index"`),
+		with(`  guards = { busy = {} }`,
+			`guards.busy: the guard needs at least one of prometheus, http, cpu_percent and gpu_percent`),
+		with(`  guards = { busy = { gpu_percent = 5 } }`,
+			`guards.busy.gpu_percent: gpu_percent is relative to what members request, and roles["worker"].gpus of group "job" is not set`),
 		with(`  guards = { busy = { cpu_percent = 0 } }`, `guards.busy.cpu_percent: must be above 0, got 0`),
-		with(`  hooks = { before_removal = { url = "http://a", command = ["b"] } }`, `hooks.before_removal: url and command are mutually exclusive`),
-		with(`  hooks = { after_addition = { url = "http://a", timeout = "200h" } }`, `hooks.after_addition.timeout: must be between 100ms and 168h0m0s, got 200h0m0s`),
+		with(`  hooks = { before_removal = { url = "http://a", command = ["b"] } }`,
+			`hooks.before_removal: url and command are mutually exclusive`),
+		with(`  hooks = { after_addition = { url = "http://a", timeout = "200h" } }`,
+			`hooks.after_addition.timeout: must be between 100ms and 168h0m0s, got 200h0m0s`),
 		with(`  guards = { member_hours_per_day = -1 }`, `guards.member_hours_per_day: must be 0 or more, got -1`),
 	})...)
 }
@@ -379,10 +449,13 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 func TestAccAutoscalingPolicyOfUnknown(t *testing.T) {
 	l := newLab(t)
 	late := func(most int) string {
-		return l.scaledJob(fmt.Sprintf("resource \"terraform_data\" \"max\" {\n  input = %d\n}\n", most), scaling("  min = 1\n  max = terraform_data.max.output"+idle))
+		return l.scaledJob(fmt.Sprintf("resource \"terraform_data\" \"max\" {\n  input = %d\n}\n", most),
+			scaling("  min = 1\n  max = terraform_data.max.output"+idle))
 	}
 	l.test(
-		resource.TestStep{Config: late(0), ExpectError: acceptance.Says(`max: must be between 1 (min) and 10000, got 0`)},
+		resource.TestStep{
+			Config: late(0), ExpectError: acceptance.Says(`max: must be between 1 (min) and 10000, got 0`),
+		},
 		resource.TestStep{Config: late(3), Check: l.expectPolicy("1 to 3, after 1")},
 	)
 }

@@ -64,7 +64,8 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	}
 	l.configure(fourProcessors, low, fills, urgent("priority = -1", 2))
 	expect("a plan for who is as important", fails("plan"),
-		"Not enough CPUs", `role "worker" of group "job" has 4 members, and its policy needs 1`, "this one has -1, and would have room with 0")
+		"Not enough CPUs", `role "worker" of group "job" has 4 members, and its policy needs 1`,
+		"this one has -1, and would have room with 0")
 	l.configure(fourProcessors, low, fills, urgent("", 4))
 	expect("a plan for more than min leaves", fails("plan"), "Not enough CPUs")
 
@@ -78,7 +79,8 @@ func TestAccScalingSharesRoom(t *testing.T) {
 		},
 	}
 	shared.YieldsTo(urgent("", 2))
-	explained, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "-n", "0", "job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
+	explained, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "-n", "0",
+		"job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
 	l.must(err)
 	expect("explain", string(explained), `gives way to group "urgent", with priority 0, down to 2 members`)
 
@@ -92,7 +94,8 @@ func TestAccScalingSharesRoom(t *testing.T) {
 		return keeps.MatchString(output)
 	})
 	expect("an apply that waits in vain", output, `group "urgent" waited`, "Not enough CPUs")
-	if _, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), "urgent"); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(),
+		"urgent"); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("the group that had no room: %v", err)
 	}
 	l.awaitWorkers(4)
@@ -102,7 +105,8 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	command := l.workspace.Command(t.Context(), nil, "apply", "-auto-approve")
 	l.must(command.Start())
 	acctest.Eventually(t, "the apply to wait", func() bool { return len(shared.Requests()) == 1 })
-	release, err := l.engine().Lock(t.Context(), reconcile.GroupLock("urgent"), engine.Holder{Who: "a test", Process: os.Getpid()})
+	release, err := l.engine().Lock(t.Context(), reconcile.GroupLock("urgent"),
+		engine.Holder{Who: "a test", Process: os.Getpid()})
 	locked, is := errors.AsType[*engine.LockedError](err)
 	if !is {
 		t.Fatalf("nobody holds the group: %v, %t", err, release != nil)
@@ -120,7 +124,8 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.awaitWorkers(2)
 
 	// A sweep gets room for as many runs as may run at a time.
-	runs := acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"}, "max_parallel = 1\n  resources = { cpus = 1 }")
+	runs := acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"},
+		"max_parallel = 1\n  resources = { cpus = 1 }")
 	shared.YieldsToRun(1, urgent("", 2), runs)
 	l.expectCounts(1, 4, 2, 4, 2, 1)
 }

@@ -32,7 +32,8 @@ import (
 func TestAccScalingFollowsLoad(t *testing.T) {
 	l := newFollowLab(t)
 	load := acceptance.NewLoad(t)
-	job := fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)
+	job := fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }",
+		"hold:"+load.File)
 	l.apply(theCluster, group("job", job), follows(`min = 1
   max       = 4
   metrics   = { memory = { source = { agent = { measure = "memory_mib" } }, window = "3s", algorithm = { target = { value = 40 } } } }
@@ -66,7 +67,8 @@ func TestAccScalingFollowsLoad(t *testing.T) {
 			entries = append(entries, e)
 		}
 	}
-	t.Logf("from the load to the decision: %s up, %s down", entries[0].At.Sub(up).Round(time.Millisecond), entries[3].At.Sub(down).Round(time.Millisecond))
+	t.Logf("from the load to the decision: %s up, %s down", entries[0].At.Sub(up).Round(time.Millisecond),
+		entries[3].At.Sub(down).Round(time.Millisecond))
 }
 
 // quiet is the group "job" of workers that keep running when others are added or removed.
@@ -78,7 +80,8 @@ func TestAccScalingObeysApplies(t *testing.T) {
 	d := newDial(t, 1)
 	// With an interval of 1h, decisions are only made after changes.
 	bounds := func(least, most int) string {
-		return strings.Replace(follows(fmt.Sprintf("min = %d\n  max = %d\n  %s", least, most, d.metrics())), `"1s"`, `"1h"`, 1)
+		return strings.Replace(follows(fmt.Sprintf("min = %d\n  max = %d\n  %s", least, most, d.metrics())), `"1s"`,
+			`"1h"`, 1)
 	}
 	l.apply(theCluster, quiet, bounds(1, 4))
 	l.awaitWorkers(1)
@@ -103,8 +106,10 @@ func TestAccScalingObeysApplies(t *testing.T) {
 	}
 	l.apply(theCluster, quiet, holding(""))
 	l.awaitWorkers(4)
-	l.awaitHistory("the pause", acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "4 wanted, but the policy is paused"))
-	l.awaitHistory("the pause of scaling out", acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "5 wanted, but scaling out is paused"))
+	l.awaitHistory("the pause",
+		acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "4 wanted, but the policy is paused"))
+	l.awaitHistory("the pause of scaling out",
+		acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "5 wanted, but scaling out is paused"))
 	l.awaitHistory("the dry run", acceptance.Outcomes(autoscale.OutcomeDryRun, 2, 4, "a queue of 4"))
 	l.expectCounts(1, 3, 2, 4)
 
@@ -126,9 +131,11 @@ func TestAccScalingMeetsApply(t *testing.T) {
 	d := newDial(t, 2)
 	// Ending a member takes its whole grace period.
 	parts := func(rate int) []string {
-		return []string{theCluster, group("job", fmt.Sprintf(`command = [local.member, "environment:RATE", "ignore", "wait"]
+		return []string{theCluster,
+			group("job", fmt.Sprintf(`command = [local.member, "environment:RATE", "ignore", "wait"]
   env   = { RATE = "%d" }
-  roles = { worker = { grace_period = "1s" } }`, rate)), follows("min = 1\n  max = 6\n  scale_in = { stabilisation_window = \"0s\" }\n  " + d.metrics())}
+  roles = { worker = { grace_period = "1s" } }`, rate)),
+			follows("min = 1\n  max = 6\n  scale_in = { stabilisation_window = \"0s\" }\n  " + d.metrics())}
 	}
 	expect := func(rate, count int) {
 		t.Helper()
@@ -155,7 +162,8 @@ func TestAccScalingMeetsApply(t *testing.T) {
 
 	l.configure(parts(3)...)
 	wait := l.workspace.Start("apply", "-auto-approve")
-	l.await("an apply", func(group reconcile.Group) bool { return group.Document.Spec.Env["RATE"] == "3" }) // which may be over by now
+	// which may be over by now
+	l.await("an apply", func(group reconcile.Group) bool { return group.Document.Spec.Env["RATE"] == "3" })
 	d.value.Store(1)
 	d.awaitAsked(t)
 	wait()
@@ -177,10 +185,13 @@ func TestAccScalingWorksQueueOff(t *testing.T) {
 		}
 		acctest.AskRedis(t, redis, append([]string{"RPUSH", list}, items...)...)
 	}
-	l.apply(theCluster, group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "work:"+redis+"/"+list)), follows(fmt.Sprintf(`min = 0
+	l.apply(theCluster, group("job", fmt.Sprintf(
+		"command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "work:"+redis+"/"+list,
+	)), follows(fmt.Sprintf(`min = 0
   max = 4
   scale_in = { stabilisation_window = "0s" }
-  metrics = { jobs = { source = { queue = { redis = { address = %q, key = %q } } }, algorithm = { queue = { per_member = 100, cool_down = "2s" } } } }`, redis, list)))
+  metrics = { jobs = { source = { queue = { redis = { address = %q, key = %q } } }, algorithm = { queue = { per_member = 100, cool_down = "2s" } } } }`, redis,
+		list)))
 	l.awaitWorkers(0)
 	l.workspace.ExpectNoChange("without members")
 
@@ -198,11 +209,14 @@ func TestAccScalingWorksQueueOff(t *testing.T) {
 	worked(first + second)
 	done := strings.Fields(acctest.AskRedis(t, redis, "LRANGE", list+"-done", "0", "-1"))
 	slices.SortFunc(done, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	if left := acctest.AskRedis(t, redis, "LLEN", list); left != "0" || len(done) != first+second || len(slices.Compact(done)) != len(done) {
+	if left := acctest.AskRedis(t, redis, "LLEN", list); left != "0" || len(done) != first+second ||
+		len(slices.Compact(done)) != len(done) {
 		t.Errorf("%s items are left, and %d done: %q", left, len(done), done)
 	}
-	l.awaitHistory("the many members for many items", acceptance.Outcomes(autoscale.OutcomeDone, 0, 4, "a queue of 500"))
-	l.awaitHistory("the last member's end", acceptance.Outcomes(autoscale.OutcomeDone, 1, 0, "the queue has been empty for"))
+	l.awaitHistory("the many members for many items",
+		acceptance.Outcomes(autoscale.OutcomeDone, 0, 4, "a queue of 500"))
+	l.awaitHistory("the last member's end",
+		acceptance.Outcomes(autoscale.OutcomeDone, 1, 0, "the queue has been empty for"))
 	l.workspace.ExpectNoChange("with all work done")
 }
 
@@ -222,10 +236,12 @@ func TestAccScalingSharesGPUs(t *testing.T) {
 	gpus := &gpuLab{lab: l.lab, nvml: nvml, devices: devices}
 	first, second := newDial(t, 1), newDial(t, 1)
 	policy := func(name string, d *dial) string {
-		return acceptance.Follows(name, "min = 1\n  max = 5\n  scale_in = { stabilisation_window = \"0s\" }\n  "+d.metrics())
+		return acceptance.Follows(name,
+			"min = 1\n  max = 5\n  scale_in = { stabilisation_window = \"0s\" }\n  "+d.metrics())
 	}
 	trained := waiting(`on_scale = "none", gpus = { pool = trainyard_gpu_pool.p.name, count = 1 }`)
-	l.apply(theCluster, acceptance.Pool("p", gpus.named(0, 1, 2, 3)), group("job", trained), group("other", trained), policy("job", first), policy("other", second))
+	l.apply(theCluster, acceptance.Pool("p", gpus.named(0, 1, 2, 3)), group("job", trained), group("other", trained),
+		policy("job", first), policy("other", second))
 	owned := func() (count map[string]int, owners map[string]string) {
 		t.Helper()
 		count, owners = map[string]int{}, map[string]string{}
@@ -256,7 +272,8 @@ func TestAccScalingSharesGPUs(t *testing.T) {
 	await("all GPUs to be used", func(count map[string]int) bool { return count["job"]+count["other"] == 4 })
 	l.workspace.ExpectNoChange("with all GPUs used")
 	first.value.Store(1)
-	await("the other group to have what the first one gave back", func(count map[string]int) bool { return count["other"] == 3 })
+	await("the other group to have what the first one gave back",
+		func(count map[string]int) bool { return count["other"] == 3 })
 	l.awaitHistory("the pool's end", func(e autoscale.Entry) bool {
 		return e.Outcome == autoscale.OutcomeHeld && e.To == 5
 	})
@@ -342,7 +359,8 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 		Count, Min, Max int
 	}
 	l.must(json.Unmarshal([]byte(decider.questions()[0]), &question))
-	if question.Group != "job" || question.Role != "worker" || question.Count != 1 || question.Min != 1 || question.Max != 6 {
+	if question.Group != "job" || question.Role != "worker" || question.Count != 1 || question.Min != 1 ||
+		question.Max != 6 {
 		t.Errorf("it was asked %s", decider.questions()[0])
 	}
 	decider.answer.Store(`{"action": "up"}`)
@@ -375,12 +393,16 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	drain.answer.Store("{}")
 	l.awaitWorkers(3)
 	last := drain.questions()
-	if want := `"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":4,"to":3,"members":["job-worker-3"]}`; !strings.HasSuffix(last[len(last)-1], want) {
+	if want := `"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":4,"to":3,"members":["job-worker-3"]}`; !strings.HasSuffix(
+		last[len(last)-1], want,
+	) {
 		t.Errorf("the hook heard %s, want %s", last[len(last)-1], want)
 	}
 	l.awaitHistory("the last change", acceptance.Outcomes(autoscale.OutcomeDone, 4, 3, "it answered 3"))
 	l.awaitHistory("the failure of the program", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "HTTP 503"))
-	l.awaitHistory("the application", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "the role is busy: sum(applications) is 1"))
-	l.awaitHistory("the failure of the hook", acceptance.Outcomes(autoscale.OutcomeHeld, 4, 3, "hook before_removal failed"))
+	l.awaitHistory("the application",
+		acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "the role is busy: sum(applications) is 1"))
+	l.awaitHistory("the failure of the hook",
+		acceptance.Outcomes(autoscale.OutcomeHeld, 4, 3, "hook before_removal failed"))
 	l.expectCounts(1, 3, 4, 3)
 }

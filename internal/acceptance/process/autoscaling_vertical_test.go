@@ -33,7 +33,8 @@ func newVerticalLab(t *testing.T) verticalLab {
 
 // holding is the group "job" of workers that hold the load, with these attributes.
 func (l verticalLab) holding(attributes string) string {
-	return group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\"\n %s } }", "hold:"+l.load.File, attributes))
+	return group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\"\n %s } }",
+		"hold:"+l.load.File, attributes))
 }
 
 // recommended waits until the history has an entry that recommends memory in this range, and returns that
@@ -60,12 +61,16 @@ func TestAccVerticalRecommend(t *testing.T) {
 	l := newVerticalLab(t)
 	l.load.Set(200)
 	vertical := func(most int) string {
-		return follows(fmt.Sprintf("min = 1\n  max = 3\n  vertical = { cpus = { min = 0.25, max = 4 }, memory_mib = { min = 16, max = %d } }", most))
+		return follows(fmt.Sprintf(
+			"min = 1\n  max = 3\n  vertical = { cpus = { min = 0.25, max = 4 }, memory_mib = { min = 16, max = %d } }",
+			most,
+		))
 	}
 	l.apply(theCluster, l.holding("resources = { memory_mib = 1000 }"), vertical(4000))
 	// A member uses a few MiB in addition to what it holds.
 	first := l.recommended("what members hold", 200*1.15, 300*1.15)
-	if *first.Requested != 1000 || *first.Lower > *first.Target || *first.Upper < *first.Target || !strings.Contains(first.Why, "% of the days, the largest member uses at most ") {
+	if *first.Requested != 1000 || *first.Lower > *first.Target || *first.Upper < *first.Target ||
+		!strings.Contains(first.Why, "% of the days, the largest member uses at most ") {
 		t.Errorf("it is told as %+v", first)
 	}
 	l.load.Set(0)
@@ -75,9 +80,12 @@ func TestAccVerticalRecommend(t *testing.T) {
 	if !strings.Contains(bounded.Why, "which is above max (220)") {
 		t.Errorf("it is told as %+v", bounded)
 	}
-	output, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "job/worker",
+		"--endpoint", l.workspace.StateDir).CombinedOutput()
 	l.must(err)
-	for _, want := range []string{"vertical cpus        –", "vertical memory_mib  1000", "recommends 220 (220 to 220)", "stays 1"} {
+	for _, want := range []string{
+		"vertical cpus        –", "vertical memory_mib  1000", "recommends 220 (220 to 220)", "stays 1",
+	} {
 		if !strings.Contains(string(output), want) {
 			t.Errorf("explain does not say %q:\n%s", want, output)
 		}
@@ -142,7 +150,10 @@ func TestAccVerticalAtStart(t *testing.T) {
 	l := newVerticalLab(t)
 	l.load.Set(200)
 	policy := func(count int, attributes string) string {
-		return follows(fmt.Sprintf("min = %d\n  max = 3\n  vertical = { memory_mib = { min = 16, max = 4000 }, apply = \"restart\"\n %s }", count, attributes))
+		return follows(fmt.Sprintf(
+			"min = %d\n  max = 3\n  vertical = { memory_mib = { min = 16, max = 4000 }, apply = \"restart\"\n %s }",
+			count, attributes,
+		))
 	}
 	const declared = "resources = { memory_mib = 1000 }"
 	l.apply(theCluster, l.holding(declared), policy(1, `learn_for = "3s"`))
@@ -178,7 +189,8 @@ func TestAccVerticalAtStart(t *testing.T) {
 	l.apply(theCluster, l.holding("resources = { memory_mib = 900 }"))
 	l.awaitNext(900, 900)
 	if doc := l.read().Document; len(doc.Sizes) > 0 || doc.Spec.Roles["worker"].Resources.MemoryMiB != 900 {
-		t.Errorf("without a policy, the sizes are %+v, and %+v is declared", doc.Sizes, doc.Spec.Roles["worker"].Resources)
+		t.Errorf("without a policy, the sizes are %+v, and %+v is declared", doc.Sizes,
+			doc.Spec.Roles["worker"].Resources)
 	}
 }
 
@@ -189,7 +201,9 @@ func TestAccVerticalOutOfMemory(t *testing.T) {
 	}
 	l := newVerticalLab(t)
 	l.apply(theCluster, l.holding(`resources = { memory_mib = 100 }
- restart = { max_attempts = 0, delay = "3s" }`), follows("min = 1\n  max = 1\n  vertical = { memory_mib = { min = 16, max = 4000 }, apply = \"restart\" }"))
+ restart = { max_attempts = 0, delay = "3s" }`), follows(
+		"min = 1\n  max = 1\n  vertical = { memory_mib = { min = 16, max = 4000 }, apply = \"restart\" }",
+	))
 	l.load.Set(150)
 	l.await("a member with more memory", func(group reconcile.Group) bool {
 		o := group.Observed[0]
@@ -208,14 +222,18 @@ func TestAccVerticalInPlace(t *testing.T) {
 	l := newVerticalLab(t)
 	l.load.Set(230)
 	vertical := func(most int) string {
-		return follows(fmt.Sprintf("min = 1\n  max = 1\n  vertical = { memory_mib = { min = 300, max = %d }, margin_percent = 100, learn_for = \"3s\", apply = \"in_place\" }", most))
+		return follows(fmt.Sprintf(
+			"min = 1\n  max = 1\n  vertical = { memory_mib = { min = 300, max = %d }, margin_percent = 100, learn_for = \"3s\", apply = \"in_place\" }",
+			most,
+		))
 	}
 	l.apply(theCluster, l.holding("resources = { memory_mib = 300 }"), vertical(4000))
 	first := l.state("job-worker-0").Instance
 	more := l.awaitLimit("job-worker-0", 460, 700)
 	l.apply(theCluster, l.holding("resources = { memory_mib = 300 }"), vertical(400))
 	l.awaitNext(400, 400)
-	if state := l.state("job-worker-0"); state.Instance != first || state.Restarts != 0 || l.limit("job-worker-0") != more {
+	if state := l.state("job-worker-0"); state.Instance != first || state.Restarts != 0 ||
+		l.limit("job-worker-0") != more {
 		t.Errorf("it is allowed %d MiB, and was restarted %d times", l.limit("job-worker-0"), state.Restarts)
 	}
 	l.kill("job-worker-0")

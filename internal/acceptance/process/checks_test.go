@@ -30,10 +30,12 @@ resource "trainyard_group" "training" {
 }
 `)
 	}
-	idle := acceptance.Says("Warning: Check block assertion failed", "GPUs of members are idle: "+w.devices[0].UUID+" of host local")
+	idle := acceptance.Says("Warning: Check block assertion failed",
+		"GPUs of members are idle: "+w.devices[0].UUID+" of host local")
 	warns := func(args ...string) bool {
 		t.Helper()
-		output := w.terraform.Must(append([]string{"plan", "-detailed-exitcode"}, args...)...) // a warning does not fail it
+		// a warning does not fail it
+		output := w.terraform.Must(append([]string{"plan", "-detailed-exitcode"}, args...)...)
 		return idle.MatchString(acceptance.Unframed.ReplaceAllString(output, ""))
 	}
 	const short = "-var=window=5s"
@@ -49,8 +51,11 @@ resource "trainyard_group" "training" {
 	acctest.Eventually(t, "no warning of the GPU that works", func() bool { return !warns(short) })
 
 	w.kill("training-worker-0")
-	acctest.Eventually(t, "the failure of training-worker-0", func() bool { return w.state("training-worker-0").State == domain.StateFailed })
-	acceptance.Refuses(w.terraform, acceptance.Says("Resource postcondition failed", "The group is degraded: failed: training-worker-0"), "plan", "-detailed-exitcode")
+	acctest.Eventually(t, "the failure of training-worker-0",
+		func() bool { return w.state("training-worker-0").State == domain.StateFailed })
+	acceptance.Refuses(w.terraform,
+		acceptance.Says("Resource postcondition failed", "The group is degraded: failed: training-worker-0"), "plan",
+		"-detailed-exitcode")
 	train("2")
 	if output := w.expectDrift("0 to add, 1 to change"); strings.Contains(output, "The group is") {
 		t.Errorf("a group with changes to come is judged before them:\n%s", output)

@@ -111,7 +111,8 @@ func TestAccDriftToSlack(t *testing.T) {
 	})
 	for _, job := range services {
 		p.patrol(job, hook, 2, "service differs from its configuration:\n",
-			"\n  # trainyard_group.service will be updated in-place\n", "\nPlan: 0 to add, 1 to change, 0 to destroy.\n"+link)
+			"\n  # trainyard_group.service will be updated in-place\n",
+			"\nPlan: 0 to add, 1 to change, 0 to destroy.\n"+link)
 	}
 	named := services["GitLab"]
 	named.env["TRAINYARD_NAME"] = `a "service" of <lab> & \co`
@@ -119,7 +120,8 @@ func TestAccDriftToSlack(t *testing.T) {
 
 	// A member that is down, although as configured.
 	p.terraform("apply", "-auto-approve")
-	p.must(p.engine().Stop(t.Context(), map[string]int{"service-worker-0": p.state("service-worker-0").Run}, domain.StopFailed))
+	p.must(p.engine().Stop(t.Context(), map[string]int{"service-worker-0": p.state("service-worker-0").Run},
+		domain.StopFailed))
 	acctest.Eventually(t, "the end of a member", func() bool {
 		return p.state("service-worker-0").State == domain.StateStopped
 	})

@@ -49,7 +49,8 @@ func newProject(t *testing.T, example, folder, cluster string) *project {
 	p.git("init", "--quiet")
 	p.commit()
 	p.env = append(os.Environ(), "HOME="+t.TempDir(), "TRAINYARD_TERRAFORM="+acctest.Terraform(t),
-		"TF_CLI_CONFIG_FILE="+p.mirror(), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color", "TRAINYARD_STATE_DIR="+p.files.Root)
+		"TF_CLI_CONFIG_FILE="+p.mirror(), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
+		"TRAINYARD_STATE_DIR="+p.files.Root)
 	t.Cleanup(func() {
 		if !p.backend.empty() {
 			p.terraform("destroy", "-auto-approve")
@@ -65,16 +66,19 @@ func (p *project) mirror() string {
 	for _, registry := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 		folder := filepath.Join(root, registry, "trainyard/trainyard/0.0.1", runtime.GOOS+"_"+runtime.GOARCH)
 		p.must(os.MkdirAll(folder, 0o700))
-		p.must(os.Symlink(acctest.Build(p, acctest.Provider), filepath.Join(folder, "terraform-provider-trainyard_v0.0.1")))
+		p.must(os.Symlink(acctest.Build(p, acctest.Provider),
+			filepath.Join(folder, "terraform-provider-trainyard_v0.0.1")))
 	}
 	file := filepath.Join(root, "cli.tfrc")
-	p.must(os.WriteFile(file, []byte("provider_installation {\n  filesystem_mirror { path = \""+root+"\" }\n}\n"), 0o600))
+	p.must(os.WriteFile(file, []byte("provider_installation {\n  filesystem_mirror { path = \""+root+"\" }\n}\n"),
+		0o600))
 	return file
 }
 
 func (p *project) git(args ...string) string {
 	p.Helper()
-	command := exec.Command("git", append([]string{"-c", "user.name=ops", "-c", "user.email=ops@example.com"}, args...)...)
+	command := exec.Command("git",
+		append([]string{"-c", "user.name=ops", "-c", "user.email=ops@example.com"}, args...)...)
 	command.Dir = p.repository
 	output, err := command.CombinedOutput()
 	if err != nil {

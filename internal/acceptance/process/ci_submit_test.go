@@ -23,7 +23,8 @@ func (p *project) submissions(run string) map[string]pipeline {
 	}
 	return map[string]pipeline{
 		"GitHub": gitHub(p.T, filepath.Join(workflows, "submit.yml"), "submit", map[string]string{
-			"inputs.folder": p.folder, "inputs.group": "", "github.sha": commit, "github.run_id": run, "github.run_attempt": "1",
+			"inputs.folder": p.folder, "inputs.group": "", "github.sha": commit, "github.run_id": run,
+			"github.run_attempt":        "1",
 			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "", "secrets.TRAINYARD_ENV": variables,
 		}),
 		"GitLab": gitLab(p.T, filepath.Join(ciExamples, "gitlab/submit.yml"), ".trainyard-submit", gitLabVariables),
@@ -103,7 +104,8 @@ print("ends", end="")
 	job := p.submissions("1")["GitHub"]
 	first := p.start(job)
 	acctest.Eventually(t, "the log", func() bool { return strings.Contains(first.outputSoFar(), "\nwaits\n") })
-	acctest.Eventually(t, "the end of the apply", func() bool { return strings.Contains(first.outputSoFar(), "Apply complete!") })
+	acctest.Eventually(t, "the end of the apply",
+		func() bool { return strings.Contains(first.outputSoFar(), "Apply complete!") })
 	if p.backend.locked() {
 		t.Error("the state is locked while the job runs")
 	}

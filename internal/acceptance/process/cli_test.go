@@ -62,7 +62,8 @@ func TestAccServiceOutlivesTerraformAndState(t *testing.T) {
 	l.must(os.Remove(filepath.Join(w.Dir, "terraform.tfstate")))
 	l.check(l.expectAlive(2))
 	configure("0.2")
-	acceptance.Refuses(w, acceptance.Says(`cluster "lab" already has a group "job" with another specification`, `import it: terraform import <address> lab/job`), "apply", "-auto-approve")
+	acceptance.Refuses(w, acceptance.Says(`cluster "lab" already has a group "job" with another specification`,
+		`import it: terraform import <address> lab/job`), "apply", "-auto-approve")
 
 	configure("0.1")
 	if output := w.Must("state", "list"); strings.Contains(output, acceptance.TheLab) {
@@ -102,7 +103,8 @@ resource "trainyard_group" "NAME" {
 	l.check(l.changes("+one-worker-0", "+two-worker-0"))
 
 	// One group: the first apply holds it until a member that ignores signals has ended.
-	acctest.Eventually(t, "the member to ignore the stop signal", func() bool { return len(l.logs("one-worker-0")["one-worker-0"]) > 0 })
+	acctest.Eventually(t, "the member to ignore the stop signal",
+		func() bool { return len(l.logs("one-worker-0")["one-worker-0"]) > 0 })
 	l.configure(first, theCluster, job(here, "one", "0", `"wait"`))
 	inBackground = first.Start("apply", "-auto-approve")
 	acctest.Eventually(t, "the lock", func() bool {
@@ -111,7 +113,9 @@ resource "trainyard_group" "NAME" {
 		return held
 	})
 	l.configure(second, job(elsewhere, "one", "0", `"wait"`), job(elsewhere, "two", "1", `"wait"`))
-	acceptance.Refuses(second, acceptance.Says(`Locked by another run`, `group one is locked by`, `apply of group one, since`), "apply", "-auto-approve")
+	acceptance.Refuses(second,
+		acceptance.Says(`Locked by another run`, `group one is locked by`, `apply of group one, since`), "apply",
+		"-auto-approve")
 	l.kill("one-worker-0")
 	inBackground()
 	l.check(l.changes("~one-worker-0"))
@@ -136,7 +140,8 @@ variable "token" {
   roles   = { worker = { port = local.port, env = { TOKEN = var.token } } }`))
 	for _, args := range [][]string{{"plan"}, {"apply", "-auto-approve"}, {"plan"}, {"destroy", "-auto-approve"}} {
 		logs := filepath.Join(w.Dir, "provider.log")
-		command := w.Command(context.Background(), []string{"TF_VAR_token=" + secret, "TF_LOG_PROVIDER=TRACE", "TF_LOG_PATH=" + logs}, args...)
+		command := w.Command(context.Background(),
+			[]string{"TF_VAR_token=" + secret, "TF_LOG_PROVIDER=TRACE", "TF_LOG_PATH=" + logs}, args...)
 		output, err := command.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", args, err, output)

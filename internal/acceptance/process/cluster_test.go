@@ -26,7 +26,8 @@ func hostOf(address string, labels knownvalue.Check, cpus float64, memory int64)
 	return knownvalue.ObjectExact(map[string]knownvalue.Check{
 		"address": knownvalue.StringExact(address),
 		"labels":  labels,
-		"role":    knownvalue.Null(), "availability": knownvalue.Null(), "advertise_address": knownvalue.Null(), "socket": knownvalue.Null(),
+		"role":    knownvalue.Null(), "availability": knownvalue.Null(), "advertise_address": knownvalue.Null(),
+		"socket": knownvalue.Null(),
 		"capacity": knownvalue.ObjectExact(map[string]knownvalue.Check{
 			"cpus": knownvalue.Float64Exact(cpus), "memory_mib": knownvalue.Int64Exact(memory),
 		}),
@@ -63,18 +64,25 @@ resource "trainyard_cluster" "lab" {
 	}
 	l.test(
 		resource.TestStep{
-			Config:            l.config(theCluster),
-			ConfigPlanChecks:  action(plancheck.ResourceActionCreate),
-			ConfigStateChecks: hosts(map[string]knownvalue.Check{"local": hostOf("127.0.0.1", knownvalue.Null(), cpus, memory)}),
+			Config:           l.config(theCluster),
+			ConfigPlanChecks: action(plancheck.ResourceActionCreate),
+			ConfigStateChecks: hosts(map[string]knownvalue.Check{
+				"local": hostOf("127.0.0.1", knownvalue.Null(), cpus, memory),
+			}),
 		},
-		resource.TestStep{Config: rack, ConfigPlanChecks: action(plancheck.ResourceActionUpdate), ConfigStateChecks: hosts(rackHosts)},
+		resource.TestStep{
+			Config: rack, ConfigPlanChecks: action(plancheck.ResourceActionUpdate), ConfigStateChecks: hosts(rackHosts),
+		},
 		resource.TestStep{
 			PreConfig:         func() { acctest.EndCluster(l, l.engine()) },
 			Config:            rack,
 			ConfigPlanChecks:  action(plancheck.ResourceActionCreate),
 			ConfigStateChecks: hosts(rackHosts),
 		},
-		resource.TestStep{Config: rack, ResourceName: acceptance.TheLab, ImportState: true, ImportStateId: "lab", ImportStateVerify: true},
+		resource.TestStep{
+			Config: rack, ResourceName: acceptance.TheLab, ImportState: true, ImportStateId: "lab",
+			ImportStateVerify: true,
+		},
 		resource.TestStep{
 			Config:           l.config(`resource "trainyard_cluster" "lab" { name = "other" }`),
 			ConfigPlanChecks: action(plancheck.ResourceActionDestroyBeforeCreate),
@@ -120,20 +128,36 @@ data "trainyard_utilisation" "now" {
 	l.test(
 		resource.TestStep{Config: cluster("null"), Check: resource.ComposeAggregateTestCheckFunc(runs(true), measured)},
 		resource.TestStep{
-			Config:           cluster("{ enabled = false }"),
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate)),
-			Check:            resource.ComposeAggregateTestCheckFunc(runs(false), measured),
+			Config: cluster("{ enabled = false }"),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab,
+				plancheck.ResourceActionUpdate)),
+			Check: resource.ComposeAggregateTestCheckFunc(runs(false), measured),
 		},
-		resource.TestStep{Config: cluster(`{ image = "ops/trainyard:1" }`), ExpectError: acceptance.Says(`agent.image`, `does not support image = "ops/trainyard:1"`)},
-		resource.TestStep{Config: cluster("{ metrics_port = 80 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `metrics_port = 80: must be between 1024 and 65534`)},
-		resource.TestStep{Config: cluster("{ metrics_port = 0 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `must be at least 1`)},
-		resource.TestStep{Config: cluster("{ metrics_port = 9465, enabled = false }"), ExpectError: acceptance.Says(`agent.metrics_port`, `enabled = false`)},
+		resource.TestStep{
+			Config:      cluster(`{ image = "ops/trainyard:1" }`),
+			ExpectError: acceptance.Says(`agent.image`, `does not support image = "ops/trainyard:1"`),
+		},
+		resource.TestStep{
+			Config:      cluster("{ metrics_port = 80 }"),
+			ExpectError: acceptance.Says(`agent.metrics_port`, `metrics_port = 80: must be between 1024 and 65534`),
+		},
+		resource.TestStep{
+			Config:      cluster("{ metrics_port = 0 }"),
+			ExpectError: acceptance.Says(`agent.metrics_port`, `must be at least 1`),
+		},
+		resource.TestStep{
+			Config:      cluster("{ metrics_port = 9465, enabled = false }"),
+			ExpectError: acceptance.Says(`agent.metrics_port`, `enabled = false`),
+		},
 		resource.TestStep{
 			Config: cluster(fmt.Sprintf("{ metrics_port = %d }", l.port)),
-			Check:  resource.ComposeAggregateTestCheckFunc(runs(true), answers(l.port, "trainyard_host_cpus{"), answers(l.port+1, "")),
+			Check: resource.ComposeAggregateTestCheckFunc(runs(true), answers(l.port, "trainyard_host_cpus{"),
+				answers(l.port+1, "")),
 		},
 		resource.TestStep{Config: cluster("{ enabled = true }"), Check: runs(true)},
-		resource.TestStep{Config: cluster("{}"), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate))},
+		resource.TestStep{Config: cluster("{}"), ConfigPlanChecks: acceptance.Planned(
+			plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate),
+		)},
 	)
 }
 
@@ -154,19 +178,28 @@ resource "trainyard_cluster" "lab" {
   }`))
 	}
 	placements := func(want map[string]string) []statecheck.StateCheck {
-		return []statecheck.StateCheck{statecheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), acceptance.Texts(want))}
+		return []statecheck.StateCheck{
+			statecheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), acceptance.Texts(want)),
+		}
 	}
 	l.test(
 		resource.TestStep{
-			Config:            config(`{ a = { labels = { disk = "ssd" } }, b = { address = "127.0.0.2" } }`),
-			ConfigStateChecks: placements(map[string]string{"job-master-0": "a", "job-worker-0": "b", "job-worker-1": "a"}),
-			Check:             l.changes("+job-master-0", "+job-worker-0", "+job-worker-1"),
+			Config: config(`{ a = { labels = { disk = "ssd" } }, b = { address = "127.0.0.2" } }`),
+			ConfigStateChecks: placements(map[string]string{
+				"job-master-0": "a", "job-worker-0": "b", "job-worker-1": "a",
+			}),
+			Check: l.changes("+job-master-0", "+job-worker-0", "+job-worker-1"),
 		},
 		resource.TestStep{
-			Config:            config(`{ a = { labels = { disk = "ssd" } }, c = { address = "127.0.0.3" } }`),
-			ConfigPlanChecks:  acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate)),
-			ConfigStateChecks: placements(map[string]string{"job-master-0": "a", "job-worker-0": "c", "job-worker-1": "a"}),
-			Check:             l.changes("~job-worker-0"),
+			Config: config(`{ a = { labels = { disk = "ssd" } }, c = { address = "127.0.0.3" } }`),
+			ConfigPlanChecks: acceptance.Planned(
+				plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate),
+			),
+			ConfigStateChecks: placements(map[string]string{
+				"job-master-0": "a", "job-worker-0": "c", "job-worker-1": "a",
+			}),
+			Check: l.changes("~job-worker-0"),
 		},
 	)
 }
@@ -194,12 +227,15 @@ resource "trainyard_cluster" "lab" {
 	l.test(resource.TestStep{
 		Config: l.config(hosts,
 			group("spread", role(`{ strategy = "spread" }`)),
-			group("pack", role(`{ strategy = "pack", labels = { disk = "ssd" } }`)+"\n  depends_on = [trainyard_group.spread]"),
+			group("pack",
+				role(`{ strategy = "pack", labels = { disk = "ssd" } }`)+"\n  depends_on = [trainyard_group.spread]"),
 			group("single", role(`{ strategy = "one_per_host" }`)+"\n  depends_on = [trainyard_group.pack]"),
-			group("labels", role(`{ labels = { disk = "ssd", row = "2" } }`)+"\n  depends_on = [trainyard_group.single]"),
+			group("labels",
+				role(`{ labels = { disk = "ssd", row = "2" } }`)+"\n  depends_on = [trainyard_group.single]"),
 			group("rows", role(`{ strategy = "pack", spread_by = "row" }`)+"\n  depends_on = [trainyard_group.labels]"),
 		),
-		ConfigPlanChecks: acceptance.Planned(plancheck.ExpectUnknownValue("trainyard_group.spread", tfjsonpath.New("placements"))),
+		ConfigPlanChecks: acceptance.Planned(plancheck.ExpectUnknownValue("trainyard_group.spread",
+			tfjsonpath.New("placements"))),
 		ConfigStateChecks: []statecheck.StateCheck{
 			placements("spread", "a", "b"),
 			placements("pack", "a", "a"),

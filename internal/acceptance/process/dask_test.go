@@ -123,7 +123,8 @@ func (l *lab) expectTrainedByDask(w *acctest.Workspace) daskLine {
 	}
 	first, last := lines[1], lines[len(lines)-2]
 	if last.Loss >= first.Loss || last.Checksum != result.Checksum {
-		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last, result.Checksum)
+		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last,
+			result.Checksum)
 	}
 	l.Logf("trained in %.1f s, to an accuracy of %.1f %%", result.Seconds, 100*result.Accuracy)
 	return result

@@ -65,7 +65,8 @@ data "trainyard_utilisation" "none" {
   filter     = { hosts = ["remote"] }
   depends_on = [trainyard_group.job]
 }
-` + logs("all", "") + logs("tail", "tail = 2") + logs("recent", `since = "1h"`) + logs("future", `since = "2100-01-01T00:00:00Z"`)
+` + logs("all", "") + logs("tail",
+		"tail = 2") + logs("recent", `since = "1h"`) + logs("future", `since = "2100-01-01T00:00:00Z"`)
 	moment := knownvalue.StringRegexp(regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`))
 	known := func(source, name string, check knownvalue.Check) statecheck.StateCheck {
 		return statecheck.ExpectKnownValue("data.trainyard_"+source, tfjsonpath.New(name), check)
@@ -83,9 +84,12 @@ data "trainyard_utilisation" "none" {
 		}
 		return nil
 	})
-	member := func(role string, index int, address, state string, exitCode, finished knownvalue.Check) knownvalue.Check {
+	member := func(
+		role string, index int, address, state string, exitCode, finished knownvalue.Check,
+	) knownvalue.Check {
 		return object(map[string]knownvalue.Check{
-			"role": exactly(role), "index": knownvalue.Int64Exact(int64(index)), "host": exactly("local"), "gpus": textList(), "address": exactly(address),
+			"role": exactly(role), "index": knownvalue.Int64Exact(int64(index)), "host": exactly("local"),
+			"gpus": textList(), "address": exactly(address),
 			"state": exactly(state), "restarts": knownvalue.Int64Exact(0), "exit_code": exitCode,
 			"started_at": moment, "finished_at": finished, "last_error": knownvalue.Null(),
 		})
@@ -119,7 +123,9 @@ data "trainyard_utilisation" "none" {
 		ConfigStateChecks: []statecheck.StateCheck{
 			known("cluster.lab", "id", exactly("lab")),
 			known("cluster.lab", "engine", exactly("process")),
-			known("cluster.lab", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": hostOf("127.0.0.1", knownvalue.Null(), cpus, memory)})),
+			known("cluster.lab", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{
+				"local": hostOf("127.0.0.1", knownvalue.Null(), cpus, memory),
+			})),
 			known("cluster.lab", "groups", knownvalue.ListExact([]knownvalue.Check{exactly("job")})),
 
 			known("group.job", "id", exactly("lab/job")),
@@ -131,40 +137,60 @@ data "trainyard_utilisation" "none" {
 				"job-worker-0": member("worker", 0, l.address(10), "completed", knownvalue.Int64Exact(0), moment),
 			})),
 
-			known("logs.all", "lines", knownvalue.ListExact([]knownvalue.Check{exactly("one"), exactly("two"), exactly("three")})),
+			known("logs.all", "lines",
+				knownvalue.ListExact([]knownvalue.Check{exactly("one"), exactly("two"), exactly("three")})),
 			known("logs.tail", "lines", knownvalue.ListExact([]knownvalue.Check{exactly("two"), exactly("three")})),
 			known("logs.recent", "lines", knownvalue.ListSizeExact(3)),
 			known("logs.future", "lines", knownvalue.ListSizeExact(0)),
 
-			known("utilisation.now", "hosts", knownvalue.MapExact(map[string]knownvalue.Check{"local": utilisation(map[string]knownvalue.Check{
-				"cpus_used": used, "memory_used_mib": resident, "load": used, "disk_used_mib": used, "received_bytes_per_second": used, "sent_bytes_per_second": used,
-			}, map[string]knownvalue.Check{
-				"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory), "disk_mib": knownvalue.NotNull(),
-				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "gpus_reason": knownvalue.Null(),
-			})})),
+			known("utilisation.now", "hosts",
+				knownvalue.MapExact(map[string]knownvalue.Check{"local": utilisation(map[string]knownvalue.Check{
+					"cpus_used":       used,
+					"memory_used_mib": resident, "load": used, "disk_used_mib": used, "received_bytes_per_second": used,
+					"sent_bytes_per_second": used,
+				}, map[string]knownvalue.Check{
+					"cpus": knownvalue.NotNull(), "memory_mib": knownvalue.Int64Exact(memory),
+					"disk_mib":   knownvalue.NotNull(),
+					"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
+					"gpus_reason": knownvalue.Null(),
+				})})),
 			known("utilisation.now", "gpus", knownvalue.MapSizeExact(0)),
-			known("utilisation.now", "groups", knownvalue.MapExact(map[string]knownvalue.Check{"job": utilisation(runs, map[string]knownvalue.Check{
-				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "traffic_reason": uncounted,
-				"roles": knownvalue.MapExact(map[string]knownvalue.Check{
-					"ps":     utilisation(runs, map[string]knownvalue.Check{"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "traffic_reason": uncounted}),
-					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member is running"), "traffic_reason": exactly("no member is running")}),
-				}),
-			})})),
+			known("utilisation.now", "groups",
+				knownvalue.MapExact(map[string]knownvalue.Check{"job": utilisation(runs, map[string]knownvalue.Check{
+					"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
+					"traffic_reason": uncounted,
+					"roles": knownvalue.MapExact(map[string]knownvalue.Check{
+						"ps": utilisation(runs, map[string]knownvalue.Check{
+							"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
+							"traffic_reason": uncounted,
+						}),
+						"worker": utilisation(ended, map[string]knownvalue.Check{
+							"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(),
+							"reason":         exactly("no member is running"),
+							"traffic_reason": exactly("no member is running"),
+						}),
+					}),
+				})})),
 			known("utilisation.now", "members", knownvalue.MapExact(map[string]knownvalue.Check{
 				"job-ps-0": utilisation(runs, map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(),
+					"group": exactly("job"), "role": exactly("ps"), "host": exactly("local"), "sampled_at": moment,
+					"age_seconds": young, "reason": knownvalue.Null(),
 					"traffic_reason": uncounted,
 				}),
 				"job-worker-0": utilisation(ended, map[string]knownvalue.Check{
-					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"), "sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(),
-					"reason": exactly("no process: the member is completed"), "traffic_reason": exactly("no process: the member is completed"),
+					"group": exactly("job"), "role": exactly("worker"), "host": exactly("local"),
+					"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(),
+					"reason":         exactly("no process: the member is completed"),
+					"traffic_reason": exactly("no process: the member is completed"),
 				}),
 			})),
 
 			known("utilisation.some", "hosts", knownvalue.MapSizeExact(1)),
-			known("utilisation.some", "groups", knownvalue.MapPartial(map[string]knownvalue.Check{"job": knownvalue.ObjectPartial(map[string]knownvalue.Check{
-				"roles": knownvalue.MapSizeExact(1),
-			})})),
+			known("utilisation.some", "groups", knownvalue.MapPartial(map[string]knownvalue.Check{
+				"job": knownvalue.ObjectPartial(map[string]knownvalue.Check{
+					"roles": knownvalue.MapSizeExact(1),
+				}),
+			})),
 			known("utilisation.some", "members", knownvalue.MapSizeExact(1)),
 			known("utilisation.none", "hosts", knownvalue.MapSizeExact(0)),
 			known("utilisation.none", "members", knownvalue.MapSizeExact(0)),
@@ -196,8 +222,9 @@ func TestAccDataSourcesFindNothing(t *testing.T) {
 			reference = ""
 		}
 		steps = append(steps, resource.TestStep{
-			PlanOnly:    true,
-			Config:      l.config(theCluster, fmt.Sprintf("data \"trainyard_%s\" \"it\" {\n  %s\n  %s\n}", test.source, test.attributes, reference)),
+			PlanOnly: true,
+			Config: l.config(theCluster,
+				fmt.Sprintf("data \"trainyard_%s\" \"it\" {\n  %s\n  %s\n}", test.source, test.attributes, reference)),
 			ExpectError: acceptance.Says(test.what),
 		})
 	}
@@ -210,17 +237,25 @@ func TestAccFunctions(t *testing.T) {
 	output := func(expression string) string { return l.config("output \"it\" {\n  value = " + expression + "\n}") }
 	l.test(
 		resource.TestStep{
-			Config: output(`provider::trainyard::tf_config({ worker = ["b:1", "c:1"], ps = ["a:1"], evaluator = ["d:1"] }, "worker", 1)`),
+			Config: output(
+				`provider::trainyard::tf_config({ worker = ["b:1", "c:1"], ps = ["a:1"], evaluator = ["d:1"] }, "worker", 1)`,
+			),
 			ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownOutputValue("it",
-				knownvalue.StringExact(`{"cluster":{"ps":["a:1"],"worker":["b:1","c:1"]},"task":{"type":"worker","index":1}}`))},
+				knownvalue.StringExact(
+					`{"cluster":{"ps":["a:1"],"worker":["b:1","c:1"]},"task":{"type":"worker","index":1}}`,
+				))},
 		},
 		resource.TestStep{
-			Config:            output(`provider::trainyard::ps_bandwidth_gbps(250e6, 4, 10, 2, 1)`),
-			ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownOutputValue("it", knownvalue.Float64Exact(40))},
+			Config: output(`provider::trainyard::ps_bandwidth_gbps(250e6, 4, 10, 2, 1)`),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownOutputValue("it", knownvalue.Float64Exact(40)),
+			},
 		},
 		resource.TestStep{
-			Config:      output(`provider::trainyard::tf_config({ worker = ["b:1"] }, "chief", 0)`),
-			ExpectError: acceptance.Says(`Invalid value for "type" parameter: the cluster has no task type "chief"; it has ["worker"]`),
+			Config: output(`provider::trainyard::tf_config({ worker = ["b:1"] }, "chief", 0)`),
+			ExpectError: acceptance.Says(
+				`Invalid value for "type" parameter: the cluster has no task type "chief"; it has ["worker"]`,
+			),
 		},
 		resource.TestStep{
 			Config:      output(`provider::trainyard::ps_bandwidth_gbps(250e6, 4, 10, 0, 1)`),

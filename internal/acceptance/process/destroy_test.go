@@ -16,10 +16,15 @@ func TestAccDestroyRegardless(t *testing.T) {
 		return group("job", waiting(`replicas = 2, resources = { cpus = `+cpus+` }`))
 	}
 	for name, config := range map[string][]string{
-		"a new group that does not fit":  {job("0.1"), group("huge", waiting(`resources = { cpus = 100000 }`))},
-		"a new pool without its devices": {job("0.1"), acceptance.Pool("p", `devices = { elsewhere = ["GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91"] }`)},
-		"a change that does not fit":     {job("100000")},
-		"a data source that fails":       {job("0.1"), "data \"trainyard_group\" \"none\" {\n cluster = trainyard_cluster.lab\n name = \"nobody\"\n}\n"},
+		"a new group that does not fit": {job("0.1"), group("huge", waiting(`resources = { cpus = 100000 }`))},
+		"a new pool without its devices": {
+			job("0.1"), acceptance.Pool("p", `devices = { elsewhere = ["GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91"] }`),
+		},
+		"a change that does not fit": {job("100000")},
+		"a data source that fails": {
+			job("0.1"),
+			"data \"trainyard_group\" \"none\" {\n cluster = trainyard_cluster.lab\n name = \"nobody\"\n}\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, l := newWorkspace(t)

@@ -53,7 +53,9 @@ func TestDockerfiles(t *testing.T) {
 				}
 				for _, version := range pin.FindAllString(read(t, "modules", name, path), -1) {
 					some, starred := strings.CutSuffix(version, "*")
-					if !slices.ContainsFunc(tested, func(v string) bool { return v == version || starred && strings.HasPrefix(v, some) }) {
+					if !slices.ContainsFunc(tested, func(v string) bool {
+						return v == version || starred && strings.HasPrefix(v, some)
+					}) {
 						t.Errorf("%s installs %s, which no test runs", path, version)
 					}
 				}
@@ -62,7 +64,8 @@ func TestDockerfiles(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			wants := slices.ContainsFunc(declared(t, folder, "variables.tf", "variable"), func(d declaration) bool { return d.name == "image" && d.value == "null" })
+			wants := slices.ContainsFunc(declared(t, folder, "variables.tf", "variable"),
+				func(d declaration) bool { return d.name == "image" && d.value == "null" })
 			if wants && !found {
 				t.Error("it takes an image, and has no Dockerfile")
 			}

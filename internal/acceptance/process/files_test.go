@@ -81,7 +81,9 @@ func TestAccFilesInUse(t *testing.T) {
 	content, err := filesource.Source{Path: c.source}.Read(t.Context())
 	c.must(err)
 	run := filestore.Store{Dir: c.files.Path(statedir.Content)}.Path(content.Tree.Digest()) + "/run.sh"
-	byGroup := group("job", fmt.Sprintf("command = [%q, %q, local.member, \"wait\"]\nroles = { worker = { replicas = 1 } }", "/bin/sh", run))
+	byGroup := group("job",
+		fmt.Sprintf("command = [%q, %q, local.member, \"wait\"]\nroles = { worker = { replicas = 1 } }", "/bin/sh",
+			run))
 	bySweep := fmt.Sprintf(`
 resource "trainyard_sweep" "lr" {
   cluster = trainyard_cluster.lab
@@ -92,9 +94,14 @@ resource "trainyard_sweep" "lr" {
 	c.test(
 		resource.TestStep{Config: c.configure()},
 		resource.TestStep{Config: c.configure(byGroup)},
-		resource.TestStep{Config: c.config(theCluster, byGroup), ExpectError: acceptance.Says(`files "code" of cluster "lab" are in use by group job, which refer to ` + filepath.Dir(run))},
+		resource.TestStep{Config: c.config(theCluster, byGroup), ExpectError: acceptance.Says(
+			`files "code" of cluster "lab" are in use by group job, which refer to ` + filepath.Dir(run),
+		)},
 		resource.TestStep{Config: c.configure(bySweep)},
-		resource.TestStep{Config: c.config(theCluster, bySweep), ExpectError: acceptance.Says(`files "code" of cluster "lab" are in use by sweep lr`)},
+		resource.TestStep{
+			Config:      c.config(theCluster, bySweep),
+			ExpectError: acceptance.Says(`files "code" of cluster "lab" are in use by sweep lr`),
+		},
 		resource.TestStep{Config: c.configure(), Check: c.expectOneVersion()},
 		resource.TestStep{
 			Config: c.config(theCluster),
@@ -113,14 +120,24 @@ func TestAccFilesInvalid(t *testing.T) {
 	c := newCodeLab(t)
 	empty := t.TempDir()
 	from := func(attributes string) string {
-		return c.config(theCluster, fmt.Sprintf("resource \"trainyard_files\" \"code\" {\n  cluster = trainyard_cluster.lab\n  %s\n}\n", attributes))
+		return c.config(theCluster,
+			fmt.Sprintf("resource \"trainyard_files\" \"code\" {\n  cluster = trainyard_cluster.lab\n  %s\n}\n",
+				attributes))
 	}
 	var steps []resource.TestStep
 	for attributes, phrases := range map[string][]string{
-		fmt.Sprintf(`name = "code"%ssource = "/no/such/folder"`, "\n"):                 {"source", "/no/such/folder: no such file or directory"},
-		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", empty):                         {"source", empty, "it has no files"},
-		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", c.source+"/run.sh"):            {"source", "run.sh: not a folder or a tar, tar.gz or zip archive"},
-		fmt.Sprintf(`name = "Code"%ssource = %q`, "\n", c.source):                      {"name", `"Code" is not a DNS label`},
+		fmt.Sprintf(`name = "code"%ssource = "/no/such/folder"`, "\n"): {
+			"source", "/no/such/folder: no such file or directory",
+		},
+		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", empty): {
+			"source", empty, "it has no files",
+		},
+		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", c.source+"/run.sh"): {
+			"source", "run.sh: not a folder or a tar, tar.gz or zip archive",
+		},
+		fmt.Sprintf(`name = "Code"%ssource = %q`, "\n", c.source): {
+			"name", `"Code" is not a DNS label`,
+		},
 		fmt.Sprintf(`name = "code"%ssource = %q%[1]sexcludes = ["*"]`, "\n", c.source): {"source", "it has no files"},
 	} {
 		steps = append(steps, resource.TestStep{Config: from(attributes), ExpectError: acceptance.Says(phrases...)})
@@ -133,8 +150,14 @@ func TestAccFilesImport(t *testing.T) {
 	c := newCodeLab(t)
 	c.test(
 		resource.TestStep{Config: c.configure()},
-		resource.TestStep{Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateId: "lab/code", ImportStateVerify: true},
-		resource.TestStep{Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateKind: resource.ImportBlockWithID, ImportStateId: "lab/code"},
+		resource.TestStep{
+			Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateId: "lab/code",
+			ImportStateVerify: true,
+		},
+		resource.TestStep{
+			Config: c.configure(), ResourceName: theCode, ImportState: true,
+			ImportStateKind: resource.ImportBlockWithID, ImportStateId: "lab/code",
+		},
 		resource.TestStep{
 			Config: c.configure(), ResourceName: theCode, ImportState: true, ImportStateId: "lab/other",
 			ExpectError: acceptance.Says("Cannot import non-existent remote object"),

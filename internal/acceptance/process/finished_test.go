@@ -48,5 +48,6 @@ resource "trainyard_group" "job" {
 	if output, err := k.Run("apply", "-auto-approve", "-replace=trainyard_group.job"); err == nil {
 		t.Errorf("a job without its program was planned again:\n%s", output)
 	}
-	acctest.Eventually(t, "the job to be left as it was", func() bool { return acctest.Alive(t, k.StateDir, path) == 0 })
+	acctest.Eventually(t, "the job to be left as it was",
+		func() bool { return acctest.Alive(t, k.StateDir, path) == 0 })
 }

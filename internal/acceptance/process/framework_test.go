@@ -38,11 +38,15 @@ var frameworkCases = []frameworkCase{
 		framework: "none",
 		roles:     map[string]int{"broker": 1, "client": 1},
 		variables: []string{
-			"TRAINYARD_CLUSTER", "TRAINYARD_GROUP", "TRAINYARD_ROLE", "TRAINYARD_INDEX", "TRAINYARD_MEMBER", "TRAINYARD_HOST",
+			"TRAINYARD_CLUSTER", "TRAINYARD_GROUP", "TRAINYARD_ROLE", "TRAINYARD_INDEX", "TRAINYARD_MEMBER",
+			"TRAINYARD_HOST",
 			"TRAINYARD_ADDRESS", "TRAINYARD_PORT", "TRAINYARD_CLUSTER_SPEC", "CUDA_VISIBLE_DEVICES",
 		},
 		want: map[string][]string{
-			"client-0": {"lab", "none", "client", "0", "none-client-0", "local", "<client-0>", "<client-0:port>", `{"broker":["<broker-0>"],"client":["<client-0>"]}`, "-1"},
+			"client-0": {
+				"lab", "none", "client", "0", "none-client-0", "local", "<client-0>", "<client-0:port>",
+				`{"broker":["<broker-0>"],"client":["<client-0>"]}`, "-1",
+			},
 		},
 	},
 	{
@@ -50,10 +54,18 @@ var frameworkCases = []frameworkCase{
 		roles:     map[string]int{"chief": 1, "evaluator": 1, "ps": 1, "worker": 2},
 		variables: []string{"TF_CONFIG"},
 		want: map[string][]string{
-			"chief-0":     {`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"chief","index":0}}`},
-			"evaluator-0": {`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"evaluator","index":0}}`},
-			"ps-0":        {`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"ps","index":0}}`},
-			"worker-1":    {`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"worker","index":1}}`},
+			"chief-0": {
+				`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"chief","index":0}}`,
+			},
+			"evaluator-0": {
+				`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"evaluator","index":0}}`,
+			},
+			"ps-0": {
+				`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"ps","index":0}}`,
+			},
+			"worker-1": {
+				`{"cluster":{"chief":["<chief-0>"],"ps":["<ps-0>"],"worker":["<worker-0>","<worker-1>"]},"task":{"type":"worker","index":1}}`,
+			},
 		},
 	},
 	{
@@ -89,7 +101,10 @@ var frameworkCases = []frameworkCase{
 	{
 		framework: "mpi",
 		roles:     map[string]int{"launcher": 1, "worker": 2},
-		variables: []string{"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"},
+		variables: []string{
+			"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE",
+			"I_MPI_HYDRA_HOST_FILE",
+		},
 		want: map[string][]string{
 			"launcher-0": {"<files>/hostfile", "<files>/hostfile", "<files>/hostfile.hydra", "<files>/hostfile.hydra"},
 		},
@@ -134,7 +149,8 @@ func (c frameworkCase) group() string {
   roles      = { %s }
   completion = { when = "all", roles = %s }
   wait_for   = "completed"`,
-		c.framework, strings.Join(steps, ", "), strings.Join(roles, ", "), strings.ReplaceAll(fmt.Sprintf("%q", sorted(c.roles)), `" "`, `", "`)))
+		c.framework, strings.Join(steps, ", "), strings.Join(roles, ", "),
+		strings.ReplaceAll(fmt.Sprintf("%q", sorted(c.roles)), `" "`, `", "`)))
 }
 
 // logsOf returns the configuration of data sources with the logs of these members.
@@ -157,7 +173,8 @@ func wrote(member string, lines ...string) statecheck.StateCheck {
 	for i, line := range lines {
 		want[i] = knownvalue.StringExact(line)
 	}
-	return statecheck.ExpectKnownValue("data.trainyard_logs."+member, tfjsonpath.New("lines"), knownvalue.ListExact(want))
+	return statecheck.ExpectKnownValue("data.trainyard_logs."+member, tfjsonpath.New("lines"),
+		knownvalue.ListExact(want))
 }
 
 // linesIn returns the lines that a data source read from a member.
@@ -219,7 +236,9 @@ func TestAccFrameworks(t *testing.T) {
 		}
 	}
 	checks := []resource.TestCheckFunc{func(*terraform.State) error {
-		for file, want := range map[string]string{"hostfile": "127.0.0.1 slots=2\n", "hostfile.hydra": "127.0.0.1:2\n"} {
+		for file, want := range map[string]string{
+			"hostfile": "127.0.0.1 slots=2\n", "hostfile.hydra": "127.0.0.1:2\n",
+		} {
 			got, err := os.ReadFile(filepath.Join(l.files.FilesDir("mpi-launcher-0"), file))
 			if err != nil {
 				return err
@@ -233,7 +252,10 @@ func TestAccFrameworks(t *testing.T) {
 	for _, c := range frameworkCases {
 		checks = append(checks, check(c))
 	}
-	l.test(resource.TestStep{Config: l.config(append([]string{theCluster}, parts...)...), Check: resource.ComposeAggregateTestCheckFunc(checks...)})
+	l.test(resource.TestStep{
+		Config: l.config(append([]string{theCluster}, parts...)...),
+		Check:  resource.ComposeAggregateTestCheckFunc(checks...),
+	})
 }
 
 // Templates are rendered for each member, and can refer to other members.
@@ -256,9 +278,13 @@ func TestAccTemplates(t *testing.T) {
   }
   wait_for = "completed"`) + logsOf(acceptance.TheJob, "job-worker-0", "job-worker-1"),
 		ConfigStateChecks: []statecheck.StateCheck{
-			wrote("job-worker-0", "job-worker-0 is worker 0 of job in lab", l.address(0), l.address(10)+","+l.address(11)+" 2 127.0.0.1 "+fmt.Sprint(l.port+1),
+			wrote("job-worker-0", "job-worker-0 is worker 0 of job in lab", l.address(0),
+				l.address(10)+","+l.address(11)+" 2 127.0.0.1 "+fmt.Sprint(l.port+1),
+
 				"local "+l.address(10)+" "+fmt.Sprint(l.port+10)),
-			wrote("job-worker-1", "job-worker-1 is worker 1 of job in lab", l.address(0), l.address(10)+","+l.address(11)+" 2 127.0.0.1 "+fmt.Sprint(l.port+1),
+			wrote("job-worker-1", "job-worker-1 is worker 1 of job in lab", l.address(0),
+				l.address(10)+","+l.address(11)+" 2 127.0.0.1 "+fmt.Sprint(l.port+1),
+
 				"local "+l.address(11)+" "+fmt.Sprint(l.port+11)),
 		},
 	})

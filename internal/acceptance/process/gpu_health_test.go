@@ -182,11 +182,15 @@ func TestAccGPUHealth(t *testing.T) {
 		bad := w.inUse()
 		uuid, spare := w.devices[bad].UUID, 1-bad
 		w.suffers(bad, func() { fault.change(bad); w.show() }, fault.why)
-		if got, want := w.progress(), (domain.Progress{Phase: domain.PhaseDegraded, Reason: uuid + " of host local (" + fault.why + "): job-worker-0"}); got != want {
+		if got, want := w.progress(), (domain.Progress{Phase: domain.PhaseDegraded, Reason: uuid +
+			" of host local (" + fault.why + "): job-worker-0"}); got != want {
 			t.Errorf("the group is %+v, want %+v", got, want)
 		}
-		w.expectDrift(`"`+uuid+`" = "host local: `+fault.why+`"`, `- "job-worker-0" = "`+w.place(bad)+`" } -> (known after apply)`,
-			`GPU pool "p" declares GPUs that can't be used: `+uuid+" of host local: "+fault.why, "Repair them, or remove them from the pool")
+		w.expectDrift(`"`+uuid+`" = "host local: `+fault.why+`"`,
+			`- "job-worker-0" = "`+w.place(bad)+`" } -> (known after apply)`,
+
+			`GPU pool "p" declares GPUs that can't be used: `+uuid+" of host local: "+fault.why,
+			"Repair them, or remove them from the pool")
 		w.check(w.changes())
 
 		w.terraform.Must("apply", "-auto-approve")
@@ -195,7 +199,8 @@ func TestAccGPUHealth(t *testing.T) {
 		if got := w.progress(); got.Phase != domain.PhaseRunning {
 			t.Errorf("on the spare GPU the group is %+v", got)
 		}
-		if output := w.expectDrift(`"`+uuid+`" = "host local: `, "0 to add, 1 to change"); strings.Contains(output, "job-worker-0") {
+		if output := w.expectDrift(`"`+uuid+`" = "host local: `,
+			"0 to add, 1 to change"); strings.Contains(output, "job-worker-0") {
 			t.Errorf("a member that was moved is planned again:\n%s", output)
 		}
 		w.configure(w.terraform, theCluster, spared, trainees(2))
@@ -247,18 +252,25 @@ func TestAccGPUNeedsReset(t *testing.T) {
 func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	both := acceptance.Pool("p", w.named(0, 1))
-	other := group("other", "command = [local.member]\n depends_on = [trainyard_group.job]\n roles = {\n"+worker(1, "", tells())+"}")
+	other := group("other",
+		"command = [local.member]\n depends_on = [trainyard_group.job]\n roles = {\n"+worker(1, "", tells())+"}")
 	w.apply(both, trainees(1), other)
 	w.check(w.changes("+job-worker-0", "+other-worker-0"))
 	bad := w.inUse()
 	uuid := w.devices[bad].UUID
-	w.suffers(bad, func() { w.devices[bad].RowsFailed = true; w.show() }, "rows of its memory could not be remapped: have it replaced")
+	w.suffers(bad, func() { w.devices[bad].RowsFailed = true; w.show() },
+		"rows of its memory could not be remapped: have it replaced")
 
-	stuck := []string{`members of role "worker" stay on GPUs that can't be used, as no others are available: ` + uuid + " of host local", "held by other-worker-0 of group other"}
+	stuck := []string{
+		`members of role "worker" stay on GPUs that can't be used, as no others are available: ` + uuid +
+			" of host local",
+		"held by other-worker-0 of group other",
+	}
 	w.expectDrift(stuck...)
 	w.expect(w.terraform.Must("apply", "-auto-approve"), stuck...)
 	w.check(w.changes())
-	w.expect(w.terraform.Must("state", "show", "data.trainyard_group.job"), `phase = "degraded"`, `reason = "`+uuid+" of host local (rows of its memory")
+	w.expect(w.terraform.Must("state", "show", "data.trainyard_group.job"), `phase = "degraded"`,
+		`reason = "`+uuid+" of host local (rows of its memory")
 	w.apply(both, trainees(1))
 	w.terraform.Must("apply", "-auto-approve") // whichever of the two groups was applied first
 	w.check(w.changes("-other-worker-0", "~job-worker-0"))
@@ -279,7 +291,8 @@ func TestAccGPUHealthBetweenPlanAndApply(t *testing.T) {
 	w.check(w.changes("+job-worker-0"))
 	bad := w.inUse()
 	fails := func() {
-		w.suffers(bad, func() { w.devices[bad].RowsFailed = true; w.show() }, "rows of its memory could not be remapped: have it replaced")
+		w.suffers(bad, func() { w.devices[bad].RowsFailed = true; w.show() },
+			"rows of its memory could not be remapped: have it replaced")
 	}
 	recovers := func() { w.suffers(bad, func() { w.devices[bad].RowsFailed = false; w.show() }, "") }
 	for _, step := range []struct {

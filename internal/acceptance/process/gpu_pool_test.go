@@ -50,9 +50,12 @@ func TestAccGPUPool(t *testing.T) {
 				plancheck.ExpectUnknownValue(thePool, tfjsonpath.New("slots")),
 			),
 			ConfigStateChecks: []statecheck.StateCheck{
-				known("id", knownvalue.StringExact("lab/p")), known("devices", devices(5, 4)), known("slots", knownvalue.Int64Exact(2)),
-				known("sharing", knownvalue.StringExact("exclusive")), known("strategy", knownvalue.StringExact("spread")),
-				known("on_foreign_process", knownvalue.StringExact("avoid")), known("reserve_percent", knownvalue.Null()), known("select", knownvalue.Null()),
+				known("id", knownvalue.StringExact("lab/p")), known("devices", devices(5, 4)),
+				known("slots", knownvalue.Int64Exact(2)),
+				known("sharing", knownvalue.StringExact("exclusive")),
+				known("strategy", knownvalue.StringExact("spread")),
+				known("on_foreign_process", knownvalue.StringExact("avoid")),
+				known("reserve_percent", knownvalue.Null()), known("select", knownvalue.Null()),
 			},
 		},
 		resource.TestStep{
@@ -60,18 +63,30 @@ func TestAccGPUPool(t *testing.T) {
 			ConfigPlanChecks: acceptance.Planned(
 				plancheck.ExpectResourceAction(thePool, plancheck.ResourceActionUpdate),
 				plancheck.ExpectKnownValue(thePool, tfjsonpath.New("devices"), devices(8)),
-				plancheck.ExpectKnownValue(thePool, tfjsonpath.New("device_slots"), knownvalue.MapExact(map[string]knownvalue.Check{l.devices[8].UUID: knownvalue.Int64Exact(37)})),
+				plancheck.ExpectKnownValue(thePool, tfjsonpath.New("device_slots"),
+					knownvalue.MapExact(map[string]knownvalue.Check{l.devices[8].UUID: knownvalue.Int64Exact(37)})),
 			),
-			ConfigStateChecks: []statecheck.StateCheck{known("devices", devices(8)), known("slots", knownvalue.Int64Exact(37))},
+			ConfigStateChecks: []statecheck.StateCheck{
+				known("devices", devices(8)), known("slots", knownvalue.Int64Exact(37)),
+			},
 		},
 		resource.TestStep{
-			PreConfig:        func() { l.must(engine.Delete[domain.GPUPoolDocument](t.Context(), l.engine(), "p")) },
-			Config:           slots,
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(thePool, plancheck.ResourceActionCreate)),
+			PreConfig: func() { l.must(engine.Delete[domain.GPUPoolDocument](t.Context(), l.engine(), "p")) },
+			Config:    slots,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(thePool,
+				plancheck.ResourceActionCreate)),
 		},
-		resource.TestStep{Config: slots, ResourceName: thePool, ImportState: true, ImportStateId: "lab/p", ImportStateVerify: true},
-		resource.TestStep{Config: slots, ResourceName: thePool, ImportState: true, ImportStateKind: resource.ImportBlockWithID, ImportStateId: "lab/p"},
-		resource.TestStep{Config: slots, ResourceName: thePool, ImportState: true, ImportStateId: "p", ExpectError: acceptance.Says(`"p" is not the ID of a GPU pool, which is <cluster>/<pool>`)},
+		resource.TestStep{
+			Config: slots, ResourceName: thePool, ImportState: true, ImportStateId: "lab/p", ImportStateVerify: true,
+		},
+		resource.TestStep{
+			Config: slots, ResourceName: thePool, ImportState: true, ImportStateKind: resource.ImportBlockWithID,
+			ImportStateId: "lab/p",
+		},
+		resource.TestStep{
+			Config: slots, ResourceName: thePool, ImportState: true, ImportStateId: "p",
+			ExpectError: acceptance.Says(`"p" is not the ID of a GPU pool, which is <cluster>/<pool>`),
+		},
 	)
 }
 

@@ -42,7 +42,8 @@ func TestAccGPUsUnreadable(t *testing.T) {
 	w.check(w.changes("+job-worker-0"))
 	gone := fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.DriverNotLoaded, "nvmlInit": fakenvml.DriverNotLoaded}
 	w.suffers(0, func() { w.nvml.Break(gone) }, why)
-	if got, want := w.progress(), (domain.Progress{Phase: domain.PhaseDegraded, Reason: w.uuids(0)[0] + " of host local (" + why + "): job-worker-0"}); got != want {
+	if got, want := w.progress(), (domain.Progress{Phase: domain.PhaseDegraded, Reason: w.uuids(0)[0] +
+		" of host local (" + why + "): job-worker-0"}); got != want {
 		t.Errorf("the group is %+v, want %+v", got, want)
 	}
 	w.expectDrift(`"` + w.uuids(0)[0] + `" = "host local: NVIDIA's driver is not loaded`)

@@ -30,8 +30,10 @@ func TestAccGroupRestartsAsAWhole(t *testing.T) {
 				before := l.instances()
 				l.kill("job-worker-0")
 				acctest.Eventually(l, "the restart of the group", func() bool {
-					return l.state("job-ps-0").Instance != before["job-ps-0"] && l.state("job-ps-0").State == domain.StateRunning &&
-						l.state("job-worker-0").Instance != before["job-worker-0"] && l.state("job-worker-0").State == domain.StateRunning
+					return l.state("job-ps-0").Instance != before["job-ps-0"] &&
+						l.state("job-ps-0").State == domain.StateRunning &&
+						l.state("job-worker-0").Instance != before["job-worker-0"] &&
+						l.state("job-worker-0").State == domain.StateRunning
 				})
 			},
 			Config:           config,

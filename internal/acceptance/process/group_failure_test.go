@@ -44,7 +44,8 @@ const mended = `
   completion = { when = "all", roles = ["worker"] }`
 
 // memberFailed is what an apply says about the failing worker.
-var memberFailed = acceptance.Says(`member job-worker-0 on host local: exit code 3`, `Its last log lines:`, `no data here`)
+var memberFailed = acceptance.Says(`member job-worker-0 on host local: exit code 3`, `Its last log lines:`,
+	`no data here`)
 
 // keepsEvidence fails unless the logs of the failing worker still exist.
 func (l *lab) keepsEvidence() {
@@ -99,8 +100,9 @@ func TestAccGroupMemberDoesNotStart(t *testing.T) {
   timeouts = { create = "10m" }`)
 	l.test(
 		resource.TestStep{
-			Config:      config,
-			ExpectError: acceptance.Says(`Member failed`, `member job-worker-1 on host local: it can't be started:`, `worker-1" is not an executable file`, `The group was left as it is`),
+			Config: config,
+			ExpectError: acceptance.Says(`Member failed`, `member job-worker-1 on host local: it can't be started:`,
+				`worker-1" is not an executable file`, `The group was left as it is`),
 		},
 		resource.TestStep{
 			PreConfig: func() {
@@ -123,7 +125,8 @@ func TestAccGroupMemberExhaustsItsAttempts(t *testing.T) {
   command  = [local.member, "print:no luck", "exit:137"]
   roles    = { worker = { replicas = 2, port = local.port, restart = { max_attempts = 2, delay = "1ms" } } }
   wait_for = "completed"`),
-		ExpectError: acceptance.Says(`member job-worker-`, `on host local: exit code 137 (signal 9)`, `no luck no luck no luck`),
+		ExpectError: acceptance.Says(`member job-worker-`, `on host local: exit code 137 (signal 9)`,
+			`no luck no luck no luck`),
 	})
 }
 
@@ -136,13 +139,16 @@ func TestAccGroupRestartsDuringApply(t *testing.T) {
   restart_scope = "group"
   roles = {
     ps     = { replicas = 1, port = local.port, command = [local.member, "wait"] }
-    worker = { replicas = 1, port = local.port + 10, command = [local.member, "once:` + once + `", "exit:0"], restart = { delay = "1ms" } }
+    worker = { replicas = 1, port = local.port + 10, command = [local.member, "once:` + once +
+			`", "exit:0"], restart = { delay = "1ms" } }
   }
   completion = { when = "all", roles = ["worker"] }
   wait_for   = "completed"
   timeouts   = { create = "10m" }`),
 		Check: resource.ComposeTestCheckFunc(
-			l.expectStates(map[string]domain.State{"job-ps-0": domain.StateStopped, "job-worker-0": domain.StateCompleted}),
+			l.expectStates(map[string]domain.State{
+				"job-ps-0": domain.StateStopped, "job-worker-0": domain.StateCompleted,
+			}),
 			func(*terraform.State) error {
 				document, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), "job")
 				if err == nil && document.GroupRestarts != 1 {
@@ -170,8 +176,9 @@ func TestAccGroupExists(t *testing.T) {
 					"command": ["MEMBER", "wait"], "roles": {"worker": {"replicas": 1, "port": PORT}}}`))
 				l.must(l.changes("+job-worker-0")(nil))
 			},
-			Config:      config(`[local.member, "print:other", "wait"]`),
-			ExpectError: acceptance.Says(`already has a group "job" with another specification`, `terraform import <address> lab/job`),
+			Config: config(`[local.member, "print:other", "wait"]`),
+			ExpectError: acceptance.Says(`already has a group "job" with another specification`,
+				`terraform import <address> lab/job`),
 		},
 		resource.TestStep{
 			// The cluster can't be destroyed while it has a group.
@@ -196,13 +203,15 @@ func TestAccGroupLocked(t *testing.T) {
   env     = { RATE = "` + env + `" }`)
 	}
 	var release func() error
-	locked := acceptance.Says(`Locked by another run`, `group job is locked by ada@example (process 42): a long test, since`, `Nothing was changed`)
+	locked := acceptance.Says(`Locked by another run`,
+		`group job is locked by ada@example (process 42): a long test, since`, `Nothing was changed`)
 	l.test(
 		resource.TestStep{Config: config("0.1"), Check: l.changes("+job-worker-0")},
 		resource.TestStep{
 			PreConfig: func() {
 				var err error
-				release, err = l.engine().Lock(t.Context(), reconcile.GroupLock("job"), engine.Holder{Who: "ada@example", Process: 42, Operation: "a long test"})
+				release, err = l.engine().Lock(t.Context(), reconcile.GroupLock("job"),
+					engine.Holder{Who: "ada@example", Process: 42, Operation: "a long test"})
 				l.must(err)
 			},
 			Config:      config("0.2"),

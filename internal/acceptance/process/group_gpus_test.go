@@ -21,7 +21,8 @@ import (
 
 // tells are the steps of a member: these, then it prints its GPUs, and waits.
 func tells(first ...string) string {
-	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES", "environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
+	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES",
+		"environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
 }
 
 // ownName is the name of this process in a GPU's list.
@@ -29,7 +30,8 @@ func ownName() string { return filepath.Base(os.Args[0]) }
 
 // worker returns a role of this many workers with GPUs of the pool.
 func worker(replicas int, gpus, args string) string {
-	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name %s }, args = %s }\n", replicas, gpus, args)
+	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name %s }, args = %s }\n",
+		replicas, gpus, args)
 }
 
 // printsGPUs returns a check of what members printed about their GPUs at their last start.
@@ -54,12 +56,14 @@ func TestAccGroupsOfOneGPUPool(t *testing.T) {
 		parts = append(parts, group(name, "command = [local.member]\n roles = {\n"+worker(1, "", tells())+"}"))
 	}
 	steps = append(steps, resource.TestStep{
-		Config:           l.config(parts...),
-		ConfigPlanChecks: acceptance.Planned(plancheck.ExpectUnknownValue("trainyard_group.a", tfjsonpath.New("placements"))),
+		Config: l.config(parts...),
+		ConfigPlanChecks: acceptance.Planned(plancheck.ExpectUnknownValue("trainyard_group.a",
+			tfjsonpath.New("placements"))),
 		Check: func(state *terraform.State) error {
 			given := map[string]bool{}
 			for _, name := range names {
-				given[state.RootModule().Resources["trainyard_group."+name].Primary.Attributes["placements."+name+"-worker-0"]] = true
+				given[state.RootModule().Resources["trainyard_group."+
+					name].Primary.Attributes["placements."+name+"-worker-0"]] = true
 			}
 			if len(given) != len(names) {
 				return fmt.Errorf("%d groups have the places %v", len(names), sorted(given))
@@ -74,14 +78,18 @@ func TestAccGroupsOfOneGPUPool(t *testing.T) {
 func TestAccGroupWithSlots(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	config := func(replicas int, memory string) string {
-		return l.config(theCluster, acceptance.Pool("p", l.named(0)+"\n sharing = \"slots\"\n memory_mib_per_slot = 1199"),
+		return l.config(theCluster,
+			acceptance.Pool("p", l.named(0)+"\n sharing = \"slots\"\n memory_mib_per_slot = 1199"),
+
 			group("job", "command = [local.member]\n roles = {\n"+worker(replicas, memory, tells())+"}"))
 	}
 	uuid := l.devices[0].UUID
 	l.test(
 		resource.TestStep{
 			Config: config(2, ", memory_mib = 2000"),
-			Check:  l.printsGPUs(map[string][3]string{"job-worker-0": {uuid, uuid, "2000"}, "job-worker-1": {uuid, uuid, "2000"}}),
+			Check: l.printsGPUs(map[string][3]string{
+				"job-worker-0": {uuid, uuid, "2000"}, "job-worker-1": {uuid, uuid, "2000"},
+			}),
 		},
 		resource.TestStep{
 			Config: config(37, ""),
@@ -93,8 +101,10 @@ func TestAccGroupWithSlots(t *testing.T) {
 			),
 		},
 		resource.TestStep{
-			Config:      config(38, ""),
-			ExpectError: acceptance.Says(`role "worker" has 38 members of 1 slot of 1199 MiB on 1 GPU of pool "p" each, and only 37 of them fit`),
+			Config: config(38, ""),
+			ExpectError: acceptance.Says(
+				`role "worker" has 38 members of 1 slot of 1199 MiB on 1 GPU of pool "p" each, and only 37 of them fit`,
+			),
 		},
 	)
 }

@@ -24,7 +24,9 @@ import (
 // scale changes the number of workers of the group "job" as a policy does.
 func (l *lab) scale(from, to int, remove ...string) {
 	l.Helper()
-	done, short, err := reconcile.Reconciler{Engine: l.engine(), Controller: true}.Scale(acctest.Bounded(l), reconcile.Scaling{
+	done, short, err := reconcile.Reconciler{
+		Engine: l.engine(), Controller: true,
+	}.Scale(acctest.Bounded(l), reconcile.Scaling{
 		Group: "job", Role: "worker", From: from, To: to, Remove: remove, At: time.Now(), Why: "of the test",
 	})
 	l.must(err)
@@ -88,26 +90,41 @@ func TestAccGroupScaledBetweenPlans(t *testing.T) {
 				plancheck.ExpectUnknownValue(acceptance.TheJob, tfjsonpath.New("cluster_spec")),
 			}
 			l.test(
-				resource.TestStep{Config: config("1", "1"), Check: l.changes("+job-"+other+"-0", "+job-worker-0", "+other-worker-0")},
-				resource.TestStep{PreConfig: func() { l.scale(1, 4) }, Config: config("1", "1"), ConfigPlanChecks: nothing, Check: l.expectWorkers(4)},
-				resource.TestStep{PreConfig: func() { l.scale(4, 2, "job-worker-1") }, Config: config("1", "1"), ConfigPlanChecks: nothing, Check: l.expectWorkers(2)},
-				// The group changes, and its count changes between plan and apply.
 				resource.TestStep{
-					Config:           config("2", "1"),
-					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: append(open, meanwhile(func() { l.scale(2, 3) }))},
-					Check:            resource.ComposeTestCheckFunc(l.expectWorkers(3), resource.TestCheckResourceAttr(acceptance.TheJob, "members.%", "4")),
+					Config: config("1", "1"), Check: l.changes("+job-"+other+"-0", "+job-worker-0", "+other-worker-0"),
 				},
 				resource.TestStep{
-					Config:           config("3", "1"),
-					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: append(open, meanwhile(func() { l.scale(3, 1) }))},
-					Check:            resource.ComposeTestCheckFunc(l.expectWorkers(1), resource.TestCheckResourceAttr(acceptance.TheJob, "members.%", "2")),
+					PreConfig: func() { l.scale(1, 4) }, Config: config("1", "1"), ConfigPlanChecks: nothing,
+					Check: l.expectWorkers(4),
+				},
+				resource.TestStep{
+					PreConfig: func() { l.scale(4, 2, "job-worker-1") }, Config: config("1", "1"),
+					ConfigPlanChecks: nothing, Check: l.expectWorkers(2),
+				},
+				// The group changes, and its count changes between plan and apply.
+				resource.TestStep{
+					Config: config("2", "1"),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: append(open, meanwhile(func() { l.scale(2, 3) })),
+					},
+					Check: resource.ComposeTestCheckFunc(l.expectWorkers(3),
+						resource.TestCheckResourceAttr(acceptance.TheJob, "members.%", "4")),
+				},
+				resource.TestStep{
+					Config: config("3", "1"),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply: append(open, meanwhile(func() { l.scale(3, 1) })),
+					},
+					Check: resource.ComposeTestCheckFunc(l.expectWorkers(1),
+						resource.TestCheckResourceAttr(acceptance.TheJob, "members.%", "2")),
 				},
 				// The group doesn't change, but its count does while another one is applied: Terraform then plans all
 				// of them once more.
 				resource.TestStep{
 					Config: config("3", "2"),
 					ConfigPlanChecks: acceptance.Planned(
-						plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop), meanwhile(func() { l.scale(1, 2) }),
+						plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop),
+						meanwhile(func() { l.scale(1, 2) }),
 					),
 					Check: l.expectWorkers(2),
 				},
@@ -133,7 +150,10 @@ func TestAccGroupDeclaresScaledCount(t *testing.T) {
 			Config:    config(", replicas = 2"), ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),
 			Check: resource.ComposeTestCheckFunc(l.changes("+job-worker-1"), l.expectWorkers(2)),
 		},
-		resource.TestStep{Config: config(""), ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate), Check: l.expectWorkers(2)},
+		resource.TestStep{
+			Config: config(""), ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),
+			Check: l.expectWorkers(2),
+		},
 	)
 }
 
@@ -150,18 +170,26 @@ func TestAccGroupScaledInPeace(t *testing.T) {
 	}
 	l.test(
 		resource.TestStep{Config: config, Check: resource.ComposeTestCheckFunc(
-			l.changes("+job-worker-0"), resource.TestCheckResourceAttr(acceptance.TheJob, "roles.worker.on_scale", "none"),
+			l.changes("+job-worker-0"),
+			resource.TestCheckResourceAttr(acceptance.TheJob, "roles.worker.on_scale", "none"),
 		)},
 		resource.TestStep{
 			PreConfig: func() { l.scale(1, 2) }, Config: config,
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
-			Check: resource.ComposeTestCheckFunc(l.expectWorkers(2), l.changes("+job-worker-1"), func(*terraform.State) error {
-				return acceptance.Differences(
-					[]string{fmt.Sprintf(`{"worker":[%q]}`, l.address(0)), fmt.Sprintf(`{"worker":[%q,%q]}`, l.address(0), l.address(1))},
-					[]string{known("job-worker-0"), known("job-worker-1")},
-				)
-			}),
+			Check: resource.ComposeTestCheckFunc(l.expectWorkers(2), l.changes("+job-worker-1"),
+				func(*terraform.State) error {
+					return acceptance.Differences(
+						[]string{
+							fmt.Sprintf(`{"worker":[%q]}`, l.address(0)),
+							fmt.Sprintf(`{"worker":[%q,%q]}`, l.address(0), l.address(1)),
+						},
+						[]string{known("job-worker-0"), known("job-worker-1")},
+					)
+				}),
 		},
-		resource.TestStep{PreConfig: func() { l.scale(2, 1) }, Config: config, Check: resource.ComposeTestCheckFunc(l.expectWorkers(1), l.changes("-job-worker-1"))},
+		resource.TestStep{
+			PreConfig: func() { l.scale(2, 1) }, Config: config,
+			Check: resource.ComposeTestCheckFunc(l.expectWorkers(1), l.changes("-job-worker-1")),
+		},
 	)
 }

@@ -30,12 +30,16 @@ resource "trainyard_group" "job" {
 	replace := acceptance.Action(plancheck.ResourceActionDestroyBeforeCreate)
 	l.test(
 		resource.TestStep{Config: config("lab", "job"), Check: l.changes("+job-worker-0")},
-		resource.TestStep{Config: config("lab", "renamed"), ConfigPlanChecks: replace, Check: l.changes("-job-worker-0", "+renamed-worker-0")},
-		resource.TestStep{Config: config("other", "renamed"), ConfigPlanChecks: replace, Check: resource.ComposeTestCheckFunc(
-			l.changes("-renamed-worker-0"),
-			resource.TestCheckResourceAttr(acceptance.TheJob, "id", "other/renamed"),
-			l.expectAlive(1),
-		)},
+		resource.TestStep{
+			Config: config("lab", "renamed"), ConfigPlanChecks: replace,
+			Check: l.changes("-job-worker-0", "+renamed-worker-0"),
+		},
+		resource.TestStep{Config: config("other", "renamed"), ConfigPlanChecks: replace,
+			Check: resource.ComposeTestCheckFunc(
+				l.changes("-renamed-worker-0"),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "id", "other/renamed"),
+				l.expectAlive(1),
+			)},
 	)
 }
 
@@ -49,7 +53,9 @@ func TestAccGroupUnmanagedReplicas(t *testing.T) {
 	}
 	unmanaged := resource.TestCheckNoResourceAttr(acceptance.TheJob, "roles.worker.replicas")
 	l.test(
-		resource.TestStep{Config: config(""), Check: resource.ComposeTestCheckFunc(unmanaged, l.changes("+job-worker-0"))},
+		resource.TestStep{
+			Config: config(""), Check: resource.ComposeTestCheckFunc(unmanaged, l.changes("+job-worker-0")),
+		},
 		resource.TestStep{Config: config(", replicas = 2"), Check: l.changes("~job-worker-0", "+job-worker-1")},
 		resource.TestStep{Config: config(""), Check: resource.ComposeTestCheckFunc(unmanaged, l.changes())},
 	)
@@ -73,9 +79,10 @@ resource "trainyard_group" "training" {
 	l.test(
 		resource.TestStep{Config: l.job(attributes), Check: l.changes("+job-worker-0")},
 		resource.TestStep{
-			Config:           moved,
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_group.training", plancheck.ResourceActionNoop)),
-			Check:            l.changes(),
+			Config: moved,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_group.training",
+				plancheck.ResourceActionNoop)),
+			Check: l.changes(),
 		},
 	)
 }

@@ -27,7 +27,8 @@ func complete(t *testing.T, page string) (found []string) {
 		t.Fatal(err)
 	}
 	for _, block := range configurations.FindAllStringSubmatch(string(content), -1) {
-		if strings.Contains(block[1], "required_providers") && !strings.Contains(block[1], "…") && !strings.Contains(block[1], "module \"") {
+		if strings.Contains(block[1], "required_providers") && !strings.Contains(block[1], "…") &&
+			!strings.Contains(block[1], "module \"") {
 			found = append(found, block[1])
 		}
 	}
@@ -55,7 +56,9 @@ func TestAccGuides(t *testing.T) {
 			})
 		}
 	}
-	for _, page := range []string{"README.md", "docs/index.md", "templates/guides/ubuntu-to-swarm.md", "templates/guides/ubuntu-to-bare-hosts.md"} {
+	for _, page := range []string{
+		"README.md", "docs/index.md", "templates/guides/ubuntu-to-swarm.md", "templates/guides/ubuntu-to-bare-hosts.md",
+	} {
 		if !slices.Contains(seen, page) {
 			t.Errorf("%s has no complete configuration", page)
 		}
@@ -73,7 +76,9 @@ func TestAccReadme(t *testing.T) {
 	w.Write("main.tf", first)
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("after the apply")
-	members := []string{"mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1", "mnist-worker-2", "mnist-worker-3"}
+	members := []string{
+		"mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1", "mnist-worker-2", "mnist-worker-3",
+	}
 	acctest.Eventually(t, "all members to print their TF_CONFIG", func() bool {
 		printed := 0
 		for _, lines := range l.logs(members...) {

@@ -16,7 +16,9 @@ func TestAccImportByIdentity(t *testing.T) {
 	l := newLab(t)
 	config := l.job(acceptance.Rich)
 	by := func(name string) resource.TestStep {
-		return resource.TestStep{ResourceName: name, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity}
+		return resource.TestStep{
+			ResourceName: name, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity,
+		}
 	}
 	resource.Test(t, resource.TestCase{
 		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_12_0)},

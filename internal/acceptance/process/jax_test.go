@@ -127,13 +127,15 @@ func expectTrainedByJAX(t *testing.T, w *acctest.Workspace) {
 	}
 	ranks := outputs.Ranks.Value
 	if outputs.Phase.Value != "completed" || outputs.Accuracy.Value < 0.9 || len(ranks) != jaxRanks {
-		t.Fatalf("phase %s, accuracy %v, %d processes; want completed, more than 0.9, %d", outputs.Phase.Value, outputs.Accuracy.Value, len(ranks), jaxRanks)
+		t.Fatalf("phase %s, accuracy %v, %d processes; want completed, more than 0.9, %d", outputs.Phase.Value,
+			outputs.Accuracy.Value, len(ranks), jaxRanks)
 	}
 	t.Logf("trained in %.1f s, to an accuracy of %.1f %%", ranks[0].Seconds, 100*outputs.Accuracy.Value)
 	for i, rank := range ranks {
 		// Each has trained on its own images, and all report the same loss and the same parameters.
 		want := ranks[0]
-		want.Event, want.Rank, want.WorldSize, want.Images, want.Seconds = "trained", i, jaxRanks, jaxEpochs*jaxImages, rank.Seconds
+		want.Event, want.Rank, want.WorldSize, want.Images, want.Seconds = "trained", i, jaxRanks, jaxEpochs*jaxImages,
+			rank.Seconds
 		if err := acceptance.Differences(want, rank); err != nil {
 			t.Errorf("process %d: %v", i, err)
 		}

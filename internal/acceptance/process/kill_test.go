@@ -225,7 +225,8 @@ func TestTerraformKilled(t *testing.T) {
 		err := command.Wait()
 		timer.Stop()
 		cancel()
-		when := fmt.Sprintf("after Terraform was killed %s into an apply of %s", after.Round(time.Millisecond), duration.Round(time.Millisecond))
+		when := fmt.Sprintf("after Terraform was killed %s into an apply of %s", after.Round(time.Millisecond),
+			duration.Round(time.Millisecond))
 		// If it ended just before it was killed, it has the context's error.
 		if err != nil && !errors.Is(err, context.Canceled) && !acctest.Interrupted(err, syscall.SIGKILL) {
 			t.Errorf("%s: %v", when, err)

@@ -150,7 +150,8 @@ func (l *lab) address(n int) string { return net.JoinHostPort("127.0.0.1", strco
 // engine returns the engine of the cluster, bypassing the provider.
 func (l *lab) engine() engine.Engine {
 	l.Helper()
-	e, err := process.Open(domain.ClusterRef{Name: l.files.Cluster}, engine.Settings{StateDir: l.files.Root}, l.program())
+	e, err := process.Open(domain.ClusterRef{Name: l.files.Cluster}, engine.Settings{StateDir: l.files.Root},
+		l.program())
 	l.must(err)
 	return e
 }
@@ -244,7 +245,8 @@ func (l *lab) expectAlive(want int) resource.TestCheckFunc {
 // lab, and MEMBER for the program of members.
 func (l *lab) create(specification string) error {
 	l.Helper()
-	specification = strings.NewReplacer("PORT", strconv.Itoa(l.port), "MEMBER", acctest.Build(l, acctest.Member)).Replace(specification)
+	specification = strings.NewReplacer("PORT", strconv.Itoa(l.port), "MEMBER",
+		acctest.Build(l, acctest.Member)).Replace(specification)
 	var spec domain.Group
 	l.must(json.Unmarshal([]byte(specification), &spec))
 	_, err := reconcile.Reconciler{Engine: l.engine()}.Create(context.Background(), spec)

@@ -28,7 +28,8 @@ func TestAccLearnedExample(t *testing.T) {
 	}
 	w.Write("worse.json", string(worse))
 	output, err := w.Command(t.Context(), nil, "plan", "-no-color", "-var", "model=worse.json").CombinedOutput()
-	if text := strings.Join(strings.Fields(string(output)), " "); err == nil || !strings.Contains(text, "On its own trace the model costs") {
+	if text := strings.Join(strings.Fields(string(output)), " "); err == nil ||
+		!strings.Contains(text, "On its own trace the model costs") {
 		t.Errorf("a model that costs more than the target is planned with: %v\n%s", err, output)
 	}
 }

@@ -20,14 +20,16 @@ func TestKafkaImage(t *testing.T) {
 	if err := build.Check(); err != nil {
 		t.Fatal(err)
 	}
-	tested := regexp.MustCompile(`<artifactId>kafka_2.13</artifactId>\s*<version>([\d.]+)<`).FindStringSubmatch(read(t, "internal/tools/kafka/pom.xml"))
+	tested := regexp.MustCompile(`<artifactId>kafka_2.13</artifactId>\s*<version>([\d.]+)<`).FindStringSubmatch(read(t,
+		"internal/tools/kafka/pom.xml"))
 	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
 	if tested == nil || language == nil {
 		t.Fatalf("Kafka is tested as %q, and go.mod has Go %q", tested, language)
 	}
 	bases, err := build.Bases()
 	slices.Sort(bases)
-	if want := []string{"apache/kafka:" + tested[1], "golang:" + language[1] + "-alpine"}; err != nil || !slices.Equal(bases, want) {
+	if want := []string{"apache/kafka:" + tested[1], "golang:" + language[1] + "-alpine"}; err != nil ||
+		!slices.Equal(bases, want) {
 		t.Errorf("it is built from %q, %v, want %q", bases, err, want)
 	}
 	if readme := read(t, "modules/kafka/README.md"); !strings.Contains(readme, "Kafka "+tested[1]) {

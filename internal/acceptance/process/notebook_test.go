@@ -45,7 +45,8 @@ func TestSystemNotebook(t *testing.T) {
 		l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
 		accuracy, resumed := outputs["accuracy"].Value, outputs["resumed_at"].Value
 		if accuracy < want-0.001 || accuracy > want+0.001 || resumed != resumedAt {
-			t.Errorf("%s the accuracy is %v, from epoch %v on; want the notebook's %v, from %v on", after, accuracy, resumed, want, resumedAt)
+			t.Errorf("%s the accuracy is %v, from epoch %v on; want the notebook's %v, from %v on", after, accuracy,
+				resumed, want, resumedAt)
 		}
 	}
 	w.Must("apply", "-auto-approve", "-var=commit=first")
@@ -74,17 +75,18 @@ func TestGuideFromANotebook(t *testing.T) {
 		t.Fatal(err)
 	}
 	var example strings.Builder
-	err = filepath.WalkDir(filepath.Join(acceptance.Examples, "notebook"), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	err = filepath.WalkDir(filepath.Join(acceptance.Examples, "notebook"),
+		func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if filepath.Ext(path) == ".ipynb" {
+				content = source(t, content)
+			}
+			example.Write(content)
 			return err
-		}
-		content, err := os.ReadFile(path)
-		if filepath.Ext(path) == ".ipynb" {
-			content = source(t, content)
-		}
-		example.Write(content)
-		return err
-	})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

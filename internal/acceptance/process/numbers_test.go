@@ -37,7 +37,10 @@ output "traffic" { value = provider::trainyard::ps_bandwidth_gbps(1000000000 / 3
 	}
 	l.test(
 		resource.TestStep{Config: config("1 / 3"), Check: l.expectAlive(3)},
-		resource.TestStep{Config: config("0.33 * 0.7"), ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate), Check: l.expectAlive(3)},
+		resource.TestStep{
+			Config: config("0.33 * 0.7"), ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),
+			Check: l.expectAlive(3),
+		},
 		resource.TestStep{Config: config("0.33 * 0.7"), PlanOnly: true},
 	)
 }

@@ -48,10 +48,13 @@ func TestSystemPyTorchGPUs(t *testing.T) {
 	control.Set(devices...)
 	program := acctest.ProviderWithGPUs(t, control)
 	w := acctest.NewWorkspace(t, program)
-	l := &lab{T: t, files: statedir.Dir{Root: w.StateDir, Cluster: "pytorch-lab"}, port: freePorts(t), provider: program}
+	l := &lab{
+		T: t, files: statedir.Dir{Root: w.StateDir, Cluster: "pytorch-lab"}, port: freePorts(t), provider: program,
+	}
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "pytorch"))))
 	allowed := []string{devices[4].UUID, devices[5].UUID}
-	w.Write("terraform.tfvars", fmt.Sprintf("python = %q\nranks = 2\ngpus = { local = %s }\n", python, acceptance.List(allowed...)))
+	w.Write("terraform.tfvars",
+		fmt.Sprintf("python = %q\nranks = 2\ngpus = { local = %s }\n", python, acceptance.List(allowed...)))
 	w.Write("ddp_override.tf", l.providerBlock()+fmt.Sprintf(`
 resource "trainyard_group" "ddp" {
   roles = { worker = { replicas = var.ranks, port = %d, gpus = local.gpus } }
@@ -65,7 +68,8 @@ resource "trainyard_group" "ddp" {
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
 	ranks := outputs.Ranks.Value
-	if outputs.Phase.Value != "completed" || len(ranks) != 2 || ranks[0].Accuracy < 0.9 || ranks[0].Checksum != ranks[1].Checksum {
+	if outputs.Phase.Value != "completed" || len(ranks) != 2 || ranks[0].Accuracy < 0.9 ||
+		ranks[0].Checksum != ranks[1].Checksum {
 		t.Fatalf("%+v; want two ranks with one model and an accuracy of more than 0.9", outputs)
 	}
 	t.Logf("trained to an accuracy of %.1f %%", 100*ranks[0].Accuracy)

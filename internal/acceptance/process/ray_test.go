@@ -51,7 +51,8 @@ resource "trainyard_group" "search" {
 	l.check(l.changes("+search-head-0", "+search-submit-0", "+search-worker-0", "+search-worker-1"))
 	l.expectSearchedByRay(w, 6, 2)
 	l.check(l.expectStates(map[string]domain.State{
-		"search-head-0": domain.StateStopped, "search-worker-0": domain.StateStopped, "search-worker-1": domain.StateStopped,
+		"search-head-0": domain.StateStopped, "search-worker-0": domain.StateStopped,
+		"search-worker-1": domain.StateStopped,
 	}))
 	w.Must("plan", "-detailed-exitcode", "-var=trials=6")
 

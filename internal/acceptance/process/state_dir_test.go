@@ -27,16 +27,19 @@ func TestAccUntrustedStateDirectory(t *testing.T) {
 	cluster, specs := l.files.Path(), l.files.Path(statedir.Specs)
 	refused := func(folder string, args ...string) {
 		t.Helper()
-		acceptance.Refuses(w, acceptance.Says(folder+" belongs to user nobody (65534)", "Choose another state_dir"), args...)
+		acceptance.Refuses(w, acceptance.Says(folder+" belongs to user nobody (65534)", "Choose another state_dir"),
+			args...)
 	}
 	for name, made := range map[string]struct {
 		folder string
 		make   func() error
 		during []string
 	}{
-		"the cluster's folder": {cluster, func() error { return os.Mkdir(cluster, 0o700) }, []string{"apply", "planned"}},
-		"a folder in it":       {specs, func() error { return os.MkdirAll(specs, 0o700) }, []string{"plan"}},
-		"a link":               {cluster, func() error { return os.Symlink(t.TempDir(), cluster) }, []string{"plan"}},
+		"the cluster's folder": {
+			cluster, func() error { return os.Mkdir(cluster, 0o700) }, []string{"apply", "planned"},
+		},
+		"a folder in it": {specs, func() error { return os.MkdirAll(specs, 0o700) }, []string{"plan"}},
+		"a link":         {cluster, func() error { return os.Symlink(t.TempDir(), cluster) }, []string{"plan"}},
 	} {
 		l.must(made.make())
 		l.must(os.Lchown(made.folder, mallory, mallory))

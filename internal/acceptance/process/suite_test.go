@@ -23,7 +23,8 @@ func TestAcc(t *testing.T) {
 			l.provider = acctest.ProviderWithGPUs(t, control)
 		}
 		return suite.Site{
-			Ref: domain.ClusterRef{Engine: process.Name, Name: "lab"}, Engines: engine.Registry{process.Name: process.Driver(l.program())},
+			Ref:      domain.ClusterRef{Engine: process.Name, Name: "lab"},
+			Engines:  engine.Registry{process.Name: process.Driver(l.program())},
 			Provider: l.providerBlock(), Cluster: theCluster, Nowhere: "state_dir",
 			Host: "local", Address: "127.0.0.1", Port: l.port,
 			Open: l.engine, Dir: l.files,
@@ -36,7 +37,8 @@ func TestAcc(t *testing.T) {
 			Kill:  "kill -KILL $(cat /proc/%[1]d/task/%[1]d/children)",
 			Alive: func() int { return acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)) },
 			CommandOutput: func(command ...string) string {
-				output, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
+				output, err := exec.CommandContext(t.Context(), l.program().File,
+					append(command, "--endpoint", l.files.Root)...).CombinedOutput()
 				l.must(err)
 				return string(output)
 			},

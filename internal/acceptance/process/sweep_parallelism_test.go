@@ -41,21 +41,26 @@ func TestAccSweepFindsParallelism(t *testing.T) {
 		resource.TestStep{Config: config},
 		resource.TestStep{
 			PreConfig: func() {
-				found("two at a time to be better than one", func(p domain.SweepParallelism) bool { return p.Best >= 2 })
+				found("two at a time to be better than one",
+					func(p domain.SweepParallelism) bool { return p.Best >= 2 })
 				l.killResident("controller")
 				p := found("the best number to be found", func(p domain.SweepParallelism) bool { return p.Settled })
 				t.Logf("%d at a time: %v", p.Level, p.Throughput)
 				if p.Level < 2 || p.Level > 4 {
 					t.Errorf("%d at a time are said to be best, and 3 are", p.Level)
 				}
-				l.swept("as many to be on", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == p.Level })
+				l.swept("as many to be on",
+					func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == p.Level })
 				l.must(os.WriteFile(filepath.Join(folder, "gate"), nil, 0o600))
-				l.swept("all runs to succeed", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
+				l.swept("all runs to succeed",
+					func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
 			},
 			Config: config,
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("parallelism", "settled"), knownvalue.Bool(true)),
-				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("parallelism", "throughput", "2"), knownvalue.NotNull()),
+				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("parallelism", "settled"),
+					knownvalue.Bool(true)),
+				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("parallelism", "throughput", "2"),
+					knownvalue.NotNull()),
 			},
 		},
 	)

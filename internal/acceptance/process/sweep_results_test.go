@@ -47,17 +47,22 @@ func TestAccSweepResults(t *testing.T) {
 	w, l := newWorkspace(t)
 	const kept = `results = { path = "results" }`
 	configs := map[string]string{"a": `{"lr":1}`, "b": "lr: 2"}
-	l.configure(w, theCluster, leaves(configs, kept), acceptance.ReadRuns, `output "a" { value = data.trainyard_sweep.lr.runs["a"].results }`)
+	l.configure(w, theCluster, leaves(configs, kept), acceptance.ReadRuns,
+		`output "a" { value = data.trainyard_sweep.lr.runs["a"].results }`)
 	folder := func(key string) string { return filepath.Join(l.files.WorkDir("lr-"+key+"-0"), "results") }
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `a = "`+folder("a")+`"`)
 	w.ExpectNoChange("once the runs have ended")
-	left := map[string]string{"a/lines": "a leaves this\n", "a/config.json": `{"lr":1}`, "b/lines": "b leaves this\n", "b/config": "lr: 2"}
+	left := map[string]string{
+		"a/lines": "a leaves this\n", "a/config.json": `{"lr":1}`, "b/lines": "b leaves this\n", "b/config": "lr: 2",
+	}
 	l.must(acceptance.Differences(left, acceptance.Fetched(t, "lr", "--endpoint", l.files.Root)))
-	l.must(acceptance.Differences(map[string]string{"b/lines": left["b/lines"], "b/config": left["b/config"]}, acceptance.Fetched(t, "lr/b", "--endpoint", l.files.Root)))
+	l.must(acceptance.Differences(map[string]string{"b/lines": left["b/lines"], "b/config": left["b/config"]},
+		acceptance.Fetched(t, "lr/b", "--endpoint", l.files.Root)))
 
 	l.must(os.RemoveAll(folder("b")))
 	plan := w.Must("plan")
-	acceptance.ExpectSaid(t, plan, `+ "b" =`, `Sweep "lr": results are gone`, "these runs start anew: b.", `Sweep "lr": 1 run starts anew`)
+	acceptance.ExpectSaid(t, plan, `+ "b" =`, `Sweep "lr": results are gone`, "these runs start anew: b.",
+		`Sweep "lr": 1 run starts anew`)
 	if strings.Contains(plan, `+ "a" =`) {
 		t.Errorf("the plan adds a run whose results are there:\n%s", plan)
 	}
@@ -68,7 +73,8 @@ func TestAccSweepResults(t *testing.T) {
 	configs["a"] = `{"lr":3}`
 	l.configure(w, theCluster, leaves(configs, kept))
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `Sweep "lr": 1 run starts anew`)
-	left["a/config.json"], left["a/lines"] = `{"lr":3}`, "a leaves this\na leaves this\n" // its folder is as the first attempt left it
+	// its folder is as the first attempt left it
+	left["a/config.json"], left["a/lines"] = `{"lr":3}`, "a leaves this\na leaves this\n"
 	l.must(acceptance.Differences(left, acceptance.Fetched(t, "lr", "--endpoint", l.files.Root)))
 
 	// A run that is removed together with its results leaves nothing for Terraform to compare.
@@ -78,7 +84,8 @@ func TestAccSweepResults(t *testing.T) {
 	w.Must("apply", "-auto-approve")
 	l.must(acceptance.Differences(map[string]int{"a": 1}, l.attemptsOf()))
 
-	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" are kept`, folder("a")+" on host local")
+	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" are kept`,
+		folder("a")+" on host local")
 	_, err := os.Stat(filepath.Join(folder("a"), "lines"))
 	l.must(err)
 	l.configure(w, theCluster, leaves(configs, `results = { path = "results", on_destroy = "delete" }`))
@@ -111,20 +118,24 @@ resource "trainyard_sweep" "lr" {
 		return s.Counts[domain.RunSucceeded] == 1 && s.Counts[domain.RunRunning] == 1
 	})
 	left := filepath.Join(l.files.WorkDir("lr-on-0"), "results", "lines")
-	acctest.Eventually(t, "the run that is on to leave something", func() bool { _, err := os.Stat(left); return err == nil })
+	acctest.Eventually(t, "the run that is on to leave something",
+		func() bool { _, err := os.Stat(left); return err == nil })
 	w.ExpectNoChange("while a run is on")
 
-	acceptance.Refuses(w, acceptance.Says(`results.collect_to of sweep "lr"`, "not a directory"), "destroy", "-auto-approve")
+	acceptance.Refuses(w, acceptance.Says(`results.collect_to of sweep "lr"`, "not a directory"), "destroy",
+		"-auto-approve")
 	if _, err := os.Stat(left); err != nil {
 		t.Fatalf("results that were not collected are gone: %v", err)
 	}
 	l.must(os.Remove(filepath.Dir(folder)))
-	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" collected`, "The results of 2 of its 2 runs are in "+folder)
+	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" collected`,
+		"The results of 2 of its 2 runs are in "+folder)
 	archives, err := filepath.Glob(filepath.Join(folder, "lab-lr-*.tar"))
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("%q, %v: want one archive", archives, err)
 	}
-	l.must(acceptance.Differences(map[string]string{"done/lines": "done leaves this\n", "on/lines": "on leaves this\n"}, acceptance.Archived(t, archives[0])))
+	l.must(acceptance.Differences(map[string]string{"done/lines": "done leaves this\n", "on/lines": "on leaves this\n"},
+		acceptance.Archived(t, archives[0])))
 	for _, key := range []string{"done", "on"} {
 		if there, err := os.Stat(l.files.WorkDir("lr-" + key + "-0")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the folder of run %s is left: %v, %v", key, there, err)
@@ -137,10 +148,12 @@ func TestAccSweepResultsNotCollected(t *testing.T) {
 	w, l := newWorkspace(t)
 	folder := filepath.Join(t.TempDir(), "file")
 	l.must(os.WriteFile(folder, nil, 0o600))
-	config := leaves(map[string]string{"a": "1"}, fmt.Sprintf(`results = { path = "results", on_destroy = "delete", collect_to = %q }`, folder))
+	config := leaves(map[string]string{"a": "1"},
+		fmt.Sprintf(`results = { path = "results", on_destroy = "delete", collect_to = %q }`, folder))
 	l.configure(w, theCluster, config)
 	w.Must("apply", "-auto-approve")
-	acceptance.Refuses(w, acceptance.Says(`results.collect_to of sweep "lr"`), "destroy", "-auto-approve", "-target=trainyard_sweep.lr")
+	acceptance.Refuses(w, acceptance.Says(`results.collect_to of sweep "lr"`), "destroy", "-auto-approve",
+		"-target=trainyard_sweep.lr")
 	w.Must("apply", "-auto-approve")
 	text, err := os.ReadFile(filepath.Join(l.files.WorkDir("lr-a-0"), "results", "lines"))
 	if err != nil || string(text) != "a leaves this\na leaves this\n" {
@@ -153,7 +166,8 @@ func TestAccSweepResultsNotCollected(t *testing.T) {
 func TestAccSweepResultsElsewhere(t *testing.T) {
 	l := newLab(t)
 	shared := filepath.Join(t.TempDir(), "shared")
-	config := l.config(theCluster, leaves(map[string]string{"a": "1", "b": "2"}, fmt.Sprintf("results = { path = %q }", shared)))
+	config := l.config(theCluster,
+		leaves(map[string]string{"a": "1", "b": "2"}, fmt.Sprintf("results = { path = %q }", shared)))
 	lines := func(want int) resource.TestCheckFunc {
 		return checked(func() error {
 			for _, key := range []string{"a", "b"} {
@@ -168,7 +182,10 @@ func TestAccSweepResultsElsewhere(t *testing.T) {
 	l.test(
 		resource.TestStep{Config: config, Check: lines(1)},
 		resource.TestStep{PreConfig: func() { l.must(os.RemoveAll(shared)) }, Config: config, Check: lines(1)},
-		resource.TestStep{Config: l.config(theCluster, leaves(map[string]string{"a": "1"}, `results = { path = "../out" }`)), ExpectError: acceptance.Says(`"../out" is not below the run's own folder`)},
+		resource.TestStep{
+			Config:      l.config(theCluster, leaves(map[string]string{"a": "1"}, `results = { path = "../out" }`)),
+			ExpectError: acceptance.Says(`"../out" is not below the run's own folder`),
+		},
 		resource.TestStep{Config: config, Check: l.attempts(map[string]int{"a": 1, "b": 1})},
 	)
 }

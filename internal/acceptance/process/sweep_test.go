@@ -78,7 +78,8 @@ func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
 			l.swept(fmt.Sprintf("%d runs to be on", running), func(_ reconcile.Sweep, s sweep.Summary) bool {
 				return s.Counts[domain.RunRunning] == running && s.Counts[domain.RunSucceeded] == succeeded
 			})
-			acctest.Eventually(l, "their members to be there, and no others", func() bool { return len(l.instances()) == running })
+			acctest.Eventually(l, "their members to be there, and no others",
+				func() bool { return len(l.instances()) == running })
 		}
 	}
 	before := config()
@@ -104,7 +105,8 @@ func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
 // A run's log can be read while it runs and after it has ended; a destroy ends running ones.
 func TestAccSweepLogs(t *testing.T) {
 	l := newLab(t)
-	config := l.config(theCluster, acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"), acceptance.ReadRuns, `
+	config := l.config(theCluster,
+		acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"), acceptance.ReadRuns, `
 data "trainyard_logs" "done" {
   cluster    = trainyard_cluster.lab
   member     = data.trainyard_sweep.lr.runs["done"].member
@@ -117,16 +119,20 @@ data "trainyard_logs" "on" {
 		l.swept("one run to have ended, and one to be on", func(_ reconcile.Sweep, s sweep.Summary) bool {
 			return s.Counts[domain.RunSucceeded] == 1 && s.Counts[domain.RunRunning] == 1
 		})
-		acctest.Eventually(l, "the run that is on to write", func() bool { return len(l.logs("lr-on-0")["lr-on-0"]) > 0 })
+		acctest.Eventually(l, "the run that is on to write",
+			func() bool { return len(l.logs("lr-on-0")["lr-on-0"]) > 0 })
 	}
 	l.test(
-		resource.TestStep{Config: l.config(theCluster, acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"))},
+		resource.TestStep{Config: l.config(theCluster,
+			acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"))},
 		resource.TestStep{
 			PreConfig: started, Config: config,
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue("data.trainyard_logs.done", tfjsonpath.New("lines"), textList("done has exit:0")),
+				statecheck.ExpectKnownValue("data.trainyard_logs.done", tfjsonpath.New("lines"),
+					textList("done has exit:0")),
 				statecheck.ExpectKnownValue("data.trainyard_logs.on", tfjsonpath.New("lines"), textList("on has wait")),
-				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("runs", "on", "state"), knownvalue.StringExact("running")),
+				statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute("runs", "on", "state"),
+					knownvalue.StringExact("running")),
 			},
 		},
 	)
@@ -138,20 +144,26 @@ func TestAccSweepInvalid(t *testing.T) {
 	pool := acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199")
 	one := map[string]string{"a": "exit:0"}
 	gpus := func(mib int) string {
-		return fmt.Sprintf("gpus = { pool = %s.name, memory_mib = %d }\nadmission = { free_gpu_memory = true }", thePool, mib)
+		return fmt.Sprintf("gpus = { pool = %s.name, memory_mib = %d }\nadmission = { free_gpu_memory = true }",
+			thePool, mib)
 	}
 	step := func(says, config string) resource.TestStep {
 		return resource.TestStep{Config: config, ExpectError: acceptance.Says(says)}
 	}
 	l.test(
 		step(`must be 1 or more, got 0`, l.config(theCluster, acceptance.Runs(one, "max_parallel = 0"))),
-		step(`"Lr_1" can't be part of a member's name`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
+		step(`"Lr_1" can't be part of a member's name`,
+			l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
 		step(`such as "lr-1"`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
-		step(`has 0 capture groups; it needs exactly one`, l.config(theCluster, acceptance.Runs(one, `objective = { pattern = "score" }`))),
-		step(`map has no entry for key "STEP"`, l.config(theCluster, strings.Replace(acceptance.Runs(one, ""), "STEP = ", "STOP = ", 1))),
+		step(`has 0 capture groups; it needs exactly one`,
+			l.config(theCluster, acceptance.Runs(one, `objective = { pattern = "score" }`))),
+		step(`map has no entry for key "STEP"`,
+			l.config(theCluster, strings.Replace(acceptance.Runs(one, ""), "STEP = ", "STOP = ", 1))),
 		step(`has no GPU pool "q"`, l.config(theCluster, acceptance.Runs(one, `gpus = { pool = "q" }`))),
-		step(`asks for 39 slots of 1199 MiB on 1 GPU of pool "p" for its 46000 MiB`, l.config(theCluster, pool, acceptance.Runs(one, gpus(46_000)))),
-		step(`requests 100000 CPUs, and the largest of the hosts it may use has`, l.config(theCluster, acceptance.Runs(one, "resources = { cpus = 100000 }"))),
+		step(`asks for 39 slots of 1199 MiB on 1 GPU of pool "p" for its 46000 MiB`,
+			l.config(theCluster, pool, acceptance.Runs(one, gpus(46_000)))),
+		step(`requests 100000 CPUs, and the largest of the hosts it may use has`,
+			l.config(theCluster, acceptance.Runs(one, "resources = { cpus = 100000 }"))),
 	)
 }
 
@@ -185,15 +197,21 @@ func TestAccSweepOfACard(t *testing.T) {
 	command := `command = [local.member, "{{ .Env.STEP }}", "print:has its memory", "until:{{ .Env.GATE }}"]`
 	gate := filepath.Join(t.TempDir(), "gate")
 	config := l.config(theCluster,
-		acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 900\nreserve_percent = 0"), // a slot is too small for a run
-		strings.Replace(acceptance.Runs(steps, fmt.Sprintf("gpus = { pool = %s.name, memory_mib = 900 }\nenv = { GATE = %q }\nretry = { out_of_memory = 100 }", thePool, gate)),
+		// a slot is too small for a run
+		acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 900\nreserve_percent = 0"),
+		strings.Replace(acceptance.Runs(steps, fmt.Sprintf(
+			"gpus = { pool = %s.name, memory_mib = 900 }\nenv = { GATE = %q }\nretry = { out_of_memory = 100 }",
+			thePool, gate,
+		)),
 			`command = [local.member, "print:{{ .Role }} has {{ .Env.STEP }}", "{{ .Env.STEP }}"]`, command, 1))
 	l.test(resource.TestStep{
 		Config: config,
 		Check: checked(func() error {
-			most := l.swept("the card to be full, and those too many to wait", func(_ reconcile.Sweep, s sweep.Summary) bool {
-				return s.Counts[domain.RunRunning] == cardMiB/runMiB && s.Counts[domain.RunQueued] == 50-cardMiB/runMiB
-			})
+			most := l.swept("the card to be full, and those too many to wait",
+				func(_ reconcile.Sweep, s sweep.Summary) bool {
+					return s.Counts[domain.RunRunning] == cardMiB/runMiB &&
+						s.Counts[domain.RunQueued] == 50-cardMiB/runMiB
+				})
 			ranOut := 0
 			for _, run := range most.Runs {
 				ranOut += run.OutOfMemory
@@ -219,7 +237,8 @@ func TestAccSweepBesideOthers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "card")
 	l.must(os.WriteFile(file, nil, 0o600))
 	var foreign atomic.Int64
-	foreign.Store(acceptance.A40().MemoryMiB - acceptance.A40().ReservedMiB - 2*runMiB - runMiB/2) // leaves room for two and a half runs
+	// leaves room for two and a half runs
+	foreign.Store(acceptance.A40().MemoryMiB - acceptance.A40().ReservedMiB - 2*runMiB - runMiB/2)
 	l.driveCard(file, foreign.Load)
 	step := fmt.Sprintf("card:%s,%d,%d", file, runMiB, cardMiB)
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -229,9 +248,11 @@ func TestAccSweepBesideOthers(t *testing.T) {
 			steps[run] = step
 		}
 		return l.config(theCluster,
-			acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199\non_foreign_process = \"ignore\""),
+			acceptance.Pool("p",
+				l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199\non_foreign_process = \"ignore\""),
 			strings.Replace(acceptance.Runs(steps, fmt.Sprintf(
-				"gpus = { pool = %s.name, memory_mib = %d }\nenv = { GATE = %q }\nadmission = { free_gpu_memory = true, reserve_percent = 0, settle = \"1s\" }", thePool, runMiB, gate)),
+				"gpus = { pool = %s.name, memory_mib = %d }\nenv = { GATE = %q }\nadmission = { free_gpu_memory = true, reserve_percent = 0, settle = \"1s\" }",
+				thePool, runMiB, gate)),
 				`"{{ .Env.STEP }}"]`, `"{{ .Env.STEP }}", "until:{{ .Env.GATE }}"]`, 1), acceptance.ReadRuns)
 	}
 	l.test(resource.TestStep{
@@ -244,7 +265,8 @@ func TestAccSweepBesideOthers(t *testing.T) {
 			acctest.Eventually(t, "what both take to be measured", func() bool {
 				hosts, err := l.engine().GPUs(t.Context())
 				l.must(err)
-				return slices.ContainsFunc(hosts["local"].GPUs, func(gpu domain.GPU) bool { return gpu.MemoryFreeMiB != nil && *gpu.MemoryFreeMiB < runMiB })
+				return slices.ContainsFunc(hosts["local"].GPUs,
+					func(gpu domain.GPU) bool { return gpu.MemoryFreeMiB != nil && *gpu.MemoryFreeMiB < runMiB })
 			})
 			return nil
 		}),
@@ -256,11 +278,14 @@ func TestAccSweepBesideOthers(t *testing.T) {
 				l.must(err)
 				return strings.Contains(waits["lr"], "MiB of its memory are free, and a run needs 1199")
 			})
-			if found := l.swept("anything", func(reconcile.Sweep, sweep.Summary) bool { return true }); found.Runs["c"].Attempts != 0 {
+			if found := l.swept("anything", func(reconcile.Sweep, sweep.Summary) bool {
+				return true
+			}); found.Runs["c"].Attempts != 0 {
 				t.Errorf("the third run was started: %+v", found.Runs["c"])
 			}
 			foreign.Store(0)
-			l.swept("the third to run once the card is free", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 3 })
+			l.swept("the third to run once the card is free",
+				func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 3 })
 			return os.WriteFile(gate, nil, 0o600)
 		}),
 	})
@@ -275,14 +300,19 @@ func TestAccSweepControllerKilled(t *testing.T) {
 		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("once:%s", filepath.Join(t.TempDir(), "tried"))
 	}
 	l.test(
-		resource.TestStep{Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"))},
 		resource.TestStep{
-			Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), acceptance.ReadRuns),
+			Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }")),
+		},
+		resource.TestStep{
+			Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"),
+				acceptance.ReadRuns),
 			PreConfig: func() {
 				for range 4 { // the delay before its next start doubles each time
 					l.killResident("controller")
 				}
-				l.swept("all runs to succeed", func(found reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
+				l.swept("all runs to succeed", func(found reconcile.Sweep, s sweep.Summary) bool {
+					return s.Counts[domain.RunSucceeded] == s.Total
+				})
 			},
 			Check: checked(func() error {
 				found := l.swept("anything", func(reconcile.Sweep, sweep.Summary) bool { return true })
@@ -345,7 +375,8 @@ func TestAccSweepOnFinish(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if report.Cluster != "lab" || report.Sweep != "lr" || (report.ExitCode == nil) != (report.State == "cancelled") || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
+		if report.Cluster != "lab" || report.Sweep != "lr" || (report.ExitCode == nil) != (report.State ==
+			"cancelled") || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
 			t.Errorf("it is told %+v", report)
 		}
 		reports[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
@@ -353,12 +384,17 @@ func TestAccSweepOnFinish(t *testing.T) {
 	t.Cleanup(hook.Close)
 	steps := map[string]string{"bad": "exit:3", "good": "exit:0", "on": "wait", "waits": "exit:0"}
 	l.test(resource.TestStep{
-		Config: l.config(theCluster, acceptance.Runs(steps, fmt.Sprintf("max_parallel = 1\nretry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }", hook.URL))),
+		Config: l.config(theCluster, acceptance.Runs(steps, fmt.Sprintf(
+			"max_parallel = 1\nretry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }",
+			hook.URL,
+		))),
 		Check: checked(func() error {
-			l.swept("a run to be on, which keeps another one waiting", func(found reconcile.Sweep, _ sweep.Summary) bool {
-				return found.Runs["on"].State == domain.RunRunning
-			})
-			if err := (reconcile.Reconciler{Engine: l.engine()}).RequestRuns(t.Context(), "lr", []string{"on", "waits"}, domain.WishCancel, false); err != nil {
+			l.swept("a run to be on, which keeps another one waiting",
+				func(found reconcile.Sweep, _ sweep.Summary) bool {
+					return found.Runs["on"].State == domain.RunRunning
+				})
+			if err := (reconcile.Reconciler{Engine: l.engine()}).RequestRuns(t.Context(), "lr", []string{"on", "waits"},
+				domain.WishCancel, false); err != nil {
 				return err
 			}
 			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded", "on 1 cancelled"}

@@ -26,25 +26,29 @@ func groupDrift(l *Lab) {
   }`)
 	mend := func(drift func(), changes []string, checks ...plancheck.PlanCheck) resource.TestStep {
 		return resource.TestStep{
-			PreConfig:        drift,
-			Config:           config,
-			ConfigPlanChecks: acceptance.Planned(append(checks, plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate))...),
-			Check:            resource.ComposeTestCheckFunc(l.changes(changes...), l.expectAlive(3)),
+			PreConfig: drift,
+			Config:    config,
+			ConfigPlanChecks: acceptance.Planned(append(checks,
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate))...),
+			Check: resource.ComposeTestCheckFunc(l.changes(changes...), l.expectAlive(3)),
 		}
 	}
 	l.test(
 		resource.TestStep{Config: config, Check: l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1")},
 		mend(func() {
 			l.shell("rm %s", l.Dir.Document(statedir.Specs, "job-worker-1"))
-			acctest.Eventually(l, "the end of job-worker-1", func() bool { _, found := l.instances()["job-worker-1"]; return !found })
-		}, []string{"~job-worker-1"}, acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "replicas"), 1, 2)),
+			acctest.Eventually(l, "the end of job-worker-1",
+				func() bool { _, found := l.instances()["job-worker-1"]; return !found })
+		}, []string{"~job-worker-1"},
+			acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "replicas"), 1, 2)),
 		mend(func() {
 			l.edit("job", func(document *domain.GroupDocument) {
 				role, three := document.Spec.Roles["worker"], 3
 				role.Replicas, role.Env = &three, map[string]string{"RATE": "0.2"}
 				document.Spec.Roles["worker"] = role
 			})
-		}, nil, acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "env", "RATE"), "0.2", "0.1")),
+		}, nil,
+			acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "env", "RATE"), "0.2", "0.1")),
 		mend(func() {
 			// Also carried out, as if by somebody with another configuration.
 			reconciler := reconcile.Reconciler{Engine: l.Open()}
@@ -54,7 +58,8 @@ func groupDrift(l *Lab) {
 			role.Replicas = &three
 			group.Document.Spec.Roles["worker"] = role
 			l.must(reconciler.Update(l.Context(), group.Document.Spec))
-		}, []string{"~job-ps-0", "~job-worker-0", "~job-worker-1"}, acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "replicas"), 3, 2)),
+		}, []string{"~job-ps-0", "~job-worker-0", "~job-worker-1"},
+			acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "replicas"), 3, 2)),
 	)
 }
 
@@ -102,8 +107,12 @@ func groupCompletes(l *Lab) {
 		"job-ps-0": domain.StateStopped, "job-worker-0": domain.StateCompleted,
 	}), l.expectAlive(0))
 	l.test(
-		resource.TestStep{Config: config(1), Check: resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0"), completed)},
-		resource.TestStep{Config: config(1), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: l.changes()},
+		resource.TestStep{
+			Config: config(1), Check: resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0"), completed),
+		},
+		resource.TestStep{
+			Config: config(1), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: l.changes(),
+		},
 		resource.TestStep{
 			Config:           config(2),
 			ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),
@@ -122,7 +131,8 @@ func groupMemberFails(l *Lab) {
 		resource.TestStep{
 			PreConfig: func() {
 				l.kill("job-worker-1")
-				acctest.Eventually(l, "the failure of job-worker-1", func() bool { return l.state("job-worker-1").State == domain.StateFailed })
+				acctest.Eventually(l, "the failure of job-worker-1",
+					func() bool { return l.state("job-worker-1").State == domain.StateFailed })
 			},
 			Config:           config,
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),

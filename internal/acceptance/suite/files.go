@@ -89,7 +89,8 @@ func (c code) expectOneVersion() resource.TestCheckFunc {
 // says returns a check of the last line that a member printed.
 func (c code) says(member, want string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
-		acctest.Eventually(c, member+" says "+want, func() bool { return slices.Equal(c.lastLines(member, 1), []string{want}) })
+		acctest.Eventually(c, member+" says "+want,
+			func() bool { return slices.Equal(c.lastLines(member, 1), []string{want}) })
 		return nil
 	}
 }
@@ -129,7 +130,8 @@ func files(l *Lab) {
 		resource.TestStep{
 			Config: c.configure(runner),
 			Check: resource.ComposeTestCheckFunc(
-				c.changes("+job-worker-0", "+job-worker-1"), c.says("job-worker-0", "version one"), c.expectOneVersion(),
+				c.changes("+job-worker-0", "+job-worker-1"), c.says("job-worker-0", "version one"),
+				c.expectOneVersion(),
 				resource.TestCheckResourceAttr(theCode, "id", c.id("code")),
 				resource.TestCheckResourceAttrPair(theCode, "hosts."+c.Host, theCode, "digest"),
 			),
@@ -146,7 +148,8 @@ func files(l *Lab) {
 				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate),
 			),
 			Check: resource.ComposeTestCheckFunc(
-				c.changes("~job-worker-0", "~job-worker-1"), c.says("job-worker-1", "version two"), c.expectOneVersion(),
+				c.changes("~job-worker-0", "~job-worker-1"), c.says("job-worker-1", "version two"),
+				c.expectOneVersion(),
 			),
 		},
 	)
@@ -165,7 +168,8 @@ func filesDrift(l *Lab) {
 				plancheck.ExpectUnknownValue(theCode, acceptance.Attribute("hosts")),
 				showsBefore{acceptance.Attribute("hosts"), shown},
 			),
-			Check: resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion(), resource.TestCheckResourceAttrPair(theCode, "hosts."+c.Host, theCode, "digest")),
+			Check: resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion(),
+				resource.TestCheckResourceAttrPair(theCode, "hosts."+c.Host, theCode, "digest")),
 		}
 	}
 	c.test(
@@ -188,9 +192,10 @@ func filesDrift(l *Lab) {
 			PreConfig: func() {
 				c.must(engine.Delete[domain.FilesDocument](c.Context(), c.Open(), "code"))
 			},
-			Config:           c.configure(runner),
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theCode, plancheck.ResourceActionCreate)),
-			Check:            resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion()),
+			Config: c.configure(runner),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theCode,
+				plancheck.ResourceActionCreate)),
+			Check: resource.ComposeTestCheckFunc(c.changes(), c.expectOneVersion()),
 		},
 	)
 }

@@ -25,12 +25,14 @@ import (
 
 // tells are the steps of a member: these, then it prints its GPUs, and waits.
 func tells(first ...string) string {
-	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES", "environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
+	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES",
+		"environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
 }
 
 // worker returns a role of this many workers with GPUs of the pool.
 func worker(replicas int, args string) string {
-	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name }, args = %s }\n", replicas, args)
+	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name }, args = %s }\n", replicas,
+		args)
 }
 
 // named returns the attribute for devices, given their numbers.
@@ -108,21 +110,30 @@ type showsGPU struct {
 }
 
 // CheckState implements [statecheck.StateCheck].
-func (s showsGPU) CheckState(ctx context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse) {
+func (s showsGPU) CheckState(
+	ctx context.Context, req statecheck.CheckStateRequest, resp *statecheck.CheckStateResponse,
+) {
 	n, d := s.n, s.lab.devices[s.n]
 	exactly, whole, number := knownvalue.StringExact, knownvalue.Int64Exact, knownvalue.Float64Exact
 	linked := s.lab.uuids(n^1, n^2, n^3)
 	slices.Sort(linked)
 	process := d.Processes[0]
 	command := strings.TrimSpace(s.lab.shell("cat /proc/%d/comm", process.PID))
-	statecheck.ExpectKnownValue("data.trainyard_gpus.lab", tfjsonpath.New("hosts").AtMapKey(s.lab.Host).AtMapKey("gpus").AtSliceIndex(n), knownvalue.ObjectExact(map[string]knownvalue.Check{
+	statecheck.ExpectKnownValue("data.trainyard_gpus.lab", tfjsonpath.New("hosts").AtMapKey(s.lab.Host).AtMapKey(
+		"gpus",
+	).AtSliceIndex(n), knownvalue.ObjectExact(map[string]knownvalue.Check{
 		"uuid": exactly(d.UUID), "index": whole(int64(n)), "model": exactly(d.Name), "pci_bus_id": exactly(d.PCIBusID),
-		"memory_mib": whole(d.MemoryMiB), "memory_used_mib": whole(d.UsedMiB), "memory_free_mib": whole(d.MemoryMiB - d.ReservedMiB - d.UsedMiB),
-		"utilisation_percent": number(0), "memory_utilisation_percent": number(0), "temperature_celsius": whole(int64(d.TemperatureC)),
-		"power_watts": number(42.5), "power_limit_watts": number(300), "ecc_errors": whole(0), "xid": knownvalue.Null(), "xid_at": knownvalue.Null(),
-		"mig": knownvalue.Bool(false), "numa_node": whole(int64(*d.NUMANode)), "nvlinks": texts(linked...), "trouble": knownvalue.Null(), "unknown": knownvalue.Null(),
+		"memory_mib": whole(d.MemoryMiB), "memory_used_mib": whole(d.UsedMiB),
+		"memory_free_mib":     whole(d.MemoryMiB - d.ReservedMiB - d.UsedMiB),
+		"utilisation_percent": number(0), "memory_utilisation_percent": number(0),
+		"temperature_celsius": whole(int64(d.TemperatureC)),
+		"power_watts":         number(42.5), "power_limit_watts": number(300), "ecc_errors": whole(0),
+		"xid": knownvalue.Null(), "xid_at": knownvalue.Null(),
+		"mig": knownvalue.Bool(false), "numa_node": whole(int64(*d.NUMANode)), "nvlinks": texts(linked...),
+		"trouble": knownvalue.Null(), "unknown": knownvalue.Null(),
 		"processes": knownvalue.ListExact([]knownvalue.Check{knownvalue.ObjectExact(map[string]knownvalue.Check{
-			"pid": whole(int64(process.PID)), "memory_mib": whole(process.MiB), "command": exactly(command), "member": s.member,
+			"pid": whole(int64(process.PID)), "memory_mib": whole(process.MiB), "command": exactly(command),
+			"member": s.member,
 		})}),
 	})).CheckState(ctx, req, resp)
 }
@@ -148,7 +159,9 @@ data "trainyard_gpus" "lab" {
 `
 	}
 	ps := "ps = { replicas = 1, args = " + tells() + " }\n"
-	placements := acceptance.Texts(map[string]string{"job-ps-0": l.Host, "job-worker-0": l.place(5), "job-worker-1": l.place(4)})
+	placements := acceptance.Texts(map[string]string{
+		"job-ps-0": l.Host, "job-worker-0": l.place(5), "job-worker-1": l.place(4),
+	})
 	shown := plancheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements)
 	places := statecheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements)
 	gpuLines := map[string][3]string{
@@ -157,7 +170,8 @@ data "trainyard_gpus" "lab" {
 		"job-worker-1": {l.devices[4].UUID, l.devices[4].UUID, ""},
 	}
 	has := func(member string, numbers ...int) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue("data.trainyard_group.job", tfjsonpath.New("members").AtMapKey(member).AtMapKey("gpus"), texts(l.uuids(numbers...)...))
+		return statecheck.ExpectKnownValue("data.trainyard_group.job",
+			tfjsonpath.New("members").AtMapKey(member).AtMapKey("gpus"), texts(l.uuids(numbers...)...))
 	}
 	used := func(of, name, attribute string, check knownvalue.Check) statecheck.StateCheck {
 		at := tfjsonpath.New(of).AtMapKey(name)
@@ -169,10 +183,13 @@ data "trainyard_gpus" "lab" {
 	l.test(
 		resource.TestStep{Config: two},
 		resource.TestStep{
-			Config:            config(ps + worker(2, tells())),
-			ConfigPlanChecks:  acceptance.Planned(shown),
-			ConfigStateChecks: []statecheck.StateCheck{places, has("job-ps-0"), has("job-worker-0", 5), has("job-worker-1", 4)},
-			Check:             resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1"), l.printsGPUs(gpuLines)),
+			Config:           config(ps + worker(2, tells())),
+			ConfigPlanChecks: acceptance.Planned(shown),
+			ConfigStateChecks: []statecheck.StateCheck{
+				places, has("job-ps-0"), has("job-worker-0", 5), has("job-worker-1", 4),
+			},
+			Check: resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1"),
+				l.printsGPUs(gpuLines)),
 		},
 		resource.TestStep{
 			PreConfig: func() {
@@ -189,7 +206,8 @@ data "trainyard_gpus" "lab" {
 				used("gpus", l.devices[5].UUID, "utilisation_percent", knownvalue.Float64Exact(0)),
 				used("gpus", l.devices[5].UUID, "mean.utilisation_percent", knownvalue.Float64Exact(0)),
 				used("gpus", l.devices[5].UUID, "max.power_watts", knownvalue.Float64Exact(42.5)),
-				used("gpus", l.devices[5].UUID, "p95.temperature_celsius", knownvalue.Int64Exact(int64(l.devices[5].TemperatureC))),
+				used("gpus", l.devices[5].UUID, "p95.temperature_celsius",
+					knownvalue.Int64Exact(int64(l.devices[5].TemperatureC))),
 				used("gpus", l.devices[5].UUID, "host", knownvalue.StringExact(l.Host)),
 				used("gpus", l.devices[0].UUID, "members", texts()),
 				used("members", "job-worker-0", "gpu_memory_used_mib", knownvalue.Float64Exact(1000)),
@@ -201,15 +219,20 @@ data "trainyard_gpus" "lab" {
 			Config:            config(ps + worker(2, tells("print:again"))),
 			ConfigPlanChecks:  acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{places},
-			Check:             resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"), l.printsGPUs(gpuLines), l.restarts("job-worker-0"), l.printsGPUs(gpuLines)),
+			Check: resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"),
+				l.printsGPUs(gpuLines), l.restarts("job-worker-0"), l.printsGPUs(gpuLines)),
 		},
 		resource.TestStep{
-			Config:      config(ps + worker(3, tells())),
-			ExpectError: acceptance.Says(`roles["worker"].gpus: role "worker" has 3 members of 1 GPU of pool "p" each, and only 2 of them fit`),
+			Config: config(ps + worker(3, tells())),
+			ExpectError: acceptance.Says(
+				`roles["worker"].gpus: role "worker" has 3 members of 1 GPU of pool "p" each, and only 2 of them fit`,
+			),
 		},
 		resource.TestStep{
-			Config:      config(ps+worker(2, tells())) + group("other", "command = [local.member]\n roles = {\n"+worker(1, tells())+"}"),
-			ExpectError: acceptance.Says(`only 0 of them fit`, "host "+l.Host+": 0 of 2 GPUs free", `held by job-worker-0 of group job`, `held by job-worker-1 of group job`),
+			Config: config(ps+worker(2, tells())) + group("other",
+				"command = [local.member]\n roles = {\n"+worker(1, tells())+"}"),
+			ExpectError: acceptance.Says(`only 0 of them fit`, "host "+l.Host+": 0 of 2 GPUs free",
+				`held by job-worker-0 of group job`, `held by job-worker-1 of group job`),
 		},
 	)
 }

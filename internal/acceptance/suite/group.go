@@ -19,8 +19,12 @@ func groupCreate(l *Lab) {
 	known := func(name string, check knownvalue.Check) statecheck.StateCheck {
 		return statecheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New(name), check)
 	}
-	members := acceptance.Texts(map[string]string{"job-ps-0": l.address(0), "job-worker-0": l.address(10), "job-worker-1": l.address(11)})
-	placements := acceptance.Texts(map[string]string{"job-ps-0": l.Host, "job-worker-0": l.Host, "job-worker-1": l.Host})
+	members := acceptance.Texts(map[string]string{
+		"job-ps-0": l.address(0), "job-worker-0": l.address(10), "job-worker-1": l.address(11),
+	})
+	placements := acceptance.Texts(map[string]string{
+		"job-ps-0": l.Host, "job-worker-0": l.Host, "job-worker-1": l.Host,
+	})
 	spec := acceptance.Texts(map[string]string{"ps": l.address(0), "worker": l.address(10) + "," + l.address(11)})
 	l.test(resource.TestStep{
 		Config: l.job(`
@@ -45,7 +49,8 @@ func groupCreate(l *Lab) {
 			known("id", knownvalue.StringExact(l.id("job"))),
 			known("name", knownvalue.StringExact("job")),
 			known("cluster", knownvalue.ObjectExact(map[string]knownvalue.Check{
-				"name": knownvalue.StringExact(l.Ref.Name), "engine": knownvalue.StringExact(l.Ref.Engine), "endpoint": l.endpoint(),
+				"name": knownvalue.StringExact(l.Ref.Name), "engine": knownvalue.StringExact(l.Ref.Engine),
+				"endpoint": l.endpoint(),
 			})),
 			known("framework", knownvalue.StringExact("tensorflow")),
 			known("command", knownvalue.ListSizeExact(1)),
@@ -57,11 +62,13 @@ func groupCreate(l *Lab) {
 			known("roles", knownvalue.MapExact(map[string]knownvalue.Check{
 				"ps": knownvalue.ObjectPartial(map[string]knownvalue.Check{
 					"replicas": knownvalue.Int64Exact(1), "port": knownvalue.Int64Exact(int64(l.Port)),
-					"command": knownvalue.Null(), "resources": knownvalue.Null(), "restart": knownvalue.Null(), "grace_period": knownvalue.Null(),
+					"command": knownvalue.Null(), "resources": knownvalue.Null(), "restart": knownvalue.Null(),
+					"grace_period": knownvalue.Null(),
 				}),
 				"worker": knownvalue.ObjectPartial(map[string]knownvalue.Check{
 					"replicas": knownvalue.Int64Exact(2), "port": knownvalue.Int64Exact(int64(l.Port + 10)),
-					"grace_period": knownvalue.StringExact("60s"), "placement": knownvalue.Null(), "exit_codes": knownvalue.Null(),
+					"grace_period": knownvalue.StringExact("60s"), "placement": knownvalue.Null(),
+					"exit_codes": knownvalue.Null(),
 				}),
 			})),
 			known("completion", knownvalue.Null()),
@@ -104,16 +111,35 @@ func groupUpdate(l *Lab) {
 		value     string
 		changes   []string
 	}{
-		{&attributes.worker, `replicas = 3, port = local.port + 10`, []string{"~job-ps-0", "~job-worker-0", "~job-worker-1", "+job-worker-2"}},
-		{&attributes.worker, `replicas = 1, port = local.port + 10`, []string{"~job-ps-0", "~job-worker-0", "-job-worker-1", "-job-worker-2"}},
+		{
+			&attributes.worker, `replicas = 3, port = local.port + 10`,
+			[]string{"~job-ps-0", "~job-worker-0", "~job-worker-1", "+job-worker-2"},
+		},
+		{
+			&attributes.worker, `replicas = 1, port = local.port + 10`,
+			[]string{"~job-ps-0", "~job-worker-0", "-job-worker-1", "-job-worker-2"},
+		},
 		{&attributes.worker, `replicas = 1, port = local.port + 12`, []string{"~job-ps-0", "~job-worker-0"}},
 		{&attributes.worker, `replicas = 1, port = local.port + 12, env = { RATE = "0.1" }`, []string{"~job-worker-0"}},
-		{&attributes.worker, `replicas = 1, port = local.port + 12, command = [local.member, "print:hello", "wait"]`, []string{"~job-worker-0"}},
-		{&attributes.ps, `replicas = 1, port = local.port, resources = { cpus = 0.1, memory_mib = 64 }`, []string{"~job-ps-0"}},
-		{&attributes.ps, `replicas = 1, port = local.port, resources = { cpus = 0.1, memory_mib = 64 }, restart = { max_attempts = 1 }`, []string{"~job-ps-0"}},
+		{
+			&attributes.worker, `replicas = 1, port = local.port + 12, command = [local.member, "print:hello", "wait"]`,
+			[]string{"~job-worker-0"},
+		},
+		{
+			&attributes.ps, `replicas = 1, port = local.port, resources = { cpus = 0.1, memory_mib = 64 }`,
+			[]string{"~job-ps-0"},
+		},
+		{
+			&attributes.ps,
+			`replicas = 1, port = local.port, resources = { cpus = 0.1, memory_mib = 64 }, restart = { max_attempts = 1 }`,
+			[]string{"~job-ps-0"},
+		},
 		{&attributes.framework, "tensorflow_v1", []string{"~job-ps-0", "~job-worker-0"}},
 		{&attributes.rest, `completion = { when = "never" }`, nil},
-		{&attributes.rest, "completion = { deadline = \"10h\" }\n wait_for = \"running\"\n timeouts = { update = \"5m\" }", nil},
+		{
+			&attributes.rest,
+			"completion = { deadline = \"10h\" }\n wait_for = \"running\"\n timeouts = { update = \"5m\" }", nil,
+		},
 	} {
 		*update.attribute = update.value
 		steps = append(steps, resource.TestStep{

@@ -25,7 +25,8 @@ const thePolicy = "trainyard_autoscaling_policy.it"
 
 // scaling returns the configuration of a policy with these attributes for the workers of the group "job".
 func scaling(attributes string) string {
-	return "resource \"trainyard_autoscaling_policy\" \"it\" {\n  cluster = trainyard_cluster.lab\n  group   = trainyard_group.job.name\n  role    = \"worker\"\n" + attributes + "\n}\n"
+	return "resource \"trainyard_autoscaling_policy\" \"it\" {\n  cluster = trainyard_cluster.lab\n  group   = " +
+		"trainyard_group.job.name\n  role    = \"worker\"\n" + attributes + "\n}\n"
 }
 
 // idle is a metric of waiting workers, for which one of them is enough.
@@ -56,7 +57,10 @@ func (l *Lab) expectPolicy(want string) resource.TestCheckFunc {
 // else has changed it. The group's members are not affected.
 func aPolicy(l *Lab) {
 	config := func(most int) string {
-		return l.job(waiting("")) + scaling(fmt.Sprintf("  min = 1\n  max = %d\n  interval = \"10s\"\n  scale_in = { stabilisation_window = \"60s\" }%s", most, idle))
+		return l.job(waiting("")) + scaling(fmt.Sprintf(
+			"  min = 1\n  max = %d\n  interval = \"10s\"\n  scale_in = { stabilisation_window = \"60s\" }%s", most,
+			idle,
+		))
 	}
 	known := func(name string, check knownvalue.Check) statecheck.StateCheck {
 		return statecheck.ExpectKnownValue(thePolicy, tfjsonpath.New(name), check)
@@ -66,18 +70,22 @@ func aPolicy(l *Lab) {
 	}
 	l.test(
 		resource.TestStep{
-			Config:           config(4),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate), plancheck.ExpectUnknownValue(thePolicy, tfjsonpath.New("id"))),
+			Config: config(4),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate),
+				plancheck.ExpectUnknownValue(thePolicy, tfjsonpath.New("id"))),
 			ConfigStateChecks: []statecheck.StateCheck{
-				known("id", knownvalue.StringExact(l.id("job", "worker"))), known("group", knownvalue.StringExact("job")), known("max", knownvalue.Int64Exact(4)),
-				known("interval", knownvalue.StringExact("10s")), known("initial", knownvalue.Null()), known("paused", knownvalue.Null()), known("on_destroy", knownvalue.Null()),
+				known("id", knownvalue.StringExact(l.id("job", "worker"))),
+				known("group", knownvalue.StringExact("job")), known("max", knownvalue.Int64Exact(4)),
+				known("interval", knownvalue.StringExact("10s")), known("initial", knownvalue.Null()),
+				known("paused", knownvalue.Null()), known("on_destroy", knownvalue.Null()),
 			},
 			Check: resource.ComposeTestCheckFunc(l.expectPolicy("1 to 4, after 1"), l.changes("+job-worker-0")),
 		},
 		resource.TestStep{
-			Config:           config(6),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
-			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
+			Config: config(6),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionUpdate),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
+			Check: resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
 		},
 		// Other notations of the same values are no change.
 		resource.TestStep{
@@ -93,21 +101,25 @@ func aPolicy(l *Lab) {
 			},
 			Config: config(6),
 			ConfigPlanChecks: acceptance.Planned(
-				acted(plancheck.ResourceActionUpdate), acceptance.Shows(thePolicy, tfjsonpath.New("max"), 3, 6), acceptance.Shows(thePolicy, tfjsonpath.New("paused"), "all", nil),
+				acted(plancheck.ResourceActionUpdate), acceptance.Shows(thePolicy, tfjsonpath.New("max"), 3, 6),
+				acceptance.Shows(thePolicy, tfjsonpath.New("paused"), "all", nil),
 			),
 			Check: l.expectPolicy("1 to 6, after 1"),
 		},
 		resource.TestStep{
-			PreConfig:        func() { l.must(engine.Delete[domain.AutoscalingPolicyDocument](l.Context(), l.Open(), "job/worker")) },
+			PreConfig: func() {
+				l.must(engine.Delete[domain.AutoscalingPolicyDocument](l.Context(), l.Open(), "job/worker"))
+			},
 			Config:           config(6),
 			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate)),
 			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
 		},
 		// Removing it leaves the group as it is.
 		resource.TestStep{
-			Config:           l.job(waiting("")),
-			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionDestroy), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
-			Check:            resource.ComposeTestCheckFunc(l.expectPolicy(""), l.changes()),
+			Config: l.job(waiting("")),
+			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionDestroy),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
+			Check: resource.ComposeTestCheckFunc(l.expectPolicy(""), l.changes()),
 		},
 	)
 }
@@ -116,7 +128,10 @@ func aPolicy(l *Lab) {
 // read later.
 func policyFollowsLoad(l *Lab) {
 	load := acceptance.NewLoad(l.T)
-	config := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)), acceptance.Follows("job", `min = 1
+	config := l.config(group(
+		"job",
+		fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File),
+	), acceptance.Follows("job", `min = 1
   max      = 3
   metrics  = { memory = { source = { agent = { measure = "memory_mib" } }, window = "2s", algorithm = { target = { value = 40 } } } }
   scale_in = { stabilisation_window = "2s" }`))
@@ -167,7 +182,8 @@ func (l *Lab) expectModels(want int) resource.TestCheckFunc {
 // replaced by another one in place, and removed with the policy.
 func policyFollowsModel(l *Lab) {
 	load := acceptance.NewLoad(l.T)
-	job := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)))
+	job := l.config(group("job",
+		fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)))
 	follows := func(lower, upper float32) string {
 		return job + acceptance.Follows("job", fmt.Sprintf(`min = 1
   max      = 3
@@ -192,13 +208,15 @@ func policyFollowsModel(l *Lab) {
 		resource.TestStep{PreConfig: workers(100, 3), Config: config, PlanOnly: true},
 		resource.TestStep{PreConfig: workers(0, 1), Config: config, PlanOnly: true},
 		resource.TestStep{
-			Config:           follows(0.5, 2),
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_autoscaling_policy.job", plancheck.ResourceActionUpdate)),
-			Check:            l.expectModels(1),
+			Config: follows(0.5, 2),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_autoscaling_policy.job",
+				plancheck.ResourceActionUpdate)),
+			Check: l.expectModels(1),
 		},
 		// An import also reads the model.
 		resource.TestStep{
-			ResourceName: "trainyard_autoscaling_policy.job", ImportState: true, ImportStateId: l.importID("job", "worker"), ImportStateVerify: true,
+			ResourceName: "trainyard_autoscaling_policy.job", ImportState: true,
+			ImportStateId: l.importID("job", "worker"), ImportStateVerify: true,
 		},
 		resource.TestStep{Config: job, Check: l.expectModels(0)},
 	)

@@ -71,11 +71,13 @@ func (l *Lab) gpuOwners() (members []string) {
 func sharedGPUs(l *Lab) {
 	base := l.config(
 		acceptance.Pool("p", l.named(0, 1, 2)),
-		group("job", "priority = -1\n command = [local.member]\n roles = { worker = { on_scale = \"none\", gpus = { pool = trainyard_gpu_pool.p.name }, args = [\"wait\"] } }"),
+		group("job", "priority = -1\n command = [local.member]\n roles = { worker = { on_scale = \"none\", gpus = { "+
+			"pool = trainyard_gpu_pool.p.name }, args = [\"wait\"] } }"),
 		acceptance.Follows("job", "min = 1\n max = 8\n metrics = { room = { algorithm = { idle_room = {} } } }"),
 	)
 	waiting := group("urgent", "command = [local.member]\n roles = {\n"+worker(1, `["wait"]`)+"}") +
-		acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"}, "priority = 1\n max_parallel = 1\n gpus = { pool = trainyard_gpu_pool.p.name }")
+		acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"},
+			"priority = 1\n max_parallel = 1\n gpus = { pool = trainyard_gpu_pool.p.name }")
 	all := l.haveGPUs("job-worker-0", "job-worker-1", "job-worker-2")
 	l.test(
 		resource.TestStep{Config: base, Check: all},

@@ -30,8 +30,10 @@ import (
 // tests are the tests by name.
 var tests = map[string]func(*Lab){
 	"GroupCreate": groupCreate, "GroupUpdate": groupUpdate, "GroupGrowsWithoutRestart": groupGrowsWithoutRestart,
-	"GroupDrift": groupDrift, "Disappears": disappears, "GroupCompletes": groupCompletes, "GroupMemberFails": groupMemberFails,
-	"Import": imports, "Files": files, "FilesDrift": filesDrift, "Policy": aPolicy, "PolicyFollowsLoad": policyFollowsLoad,
+	"GroupDrift": groupDrift, "Disappears": disappears, "GroupCompletes": groupCompletes,
+	"GroupMemberFails": groupMemberFails,
+	"Import":           imports, "Files": files, "FilesDrift": filesDrift, "Policy": aPolicy,
+	"PolicyFollowsLoad":  policyFollowsLoad,
 	"PolicyFollowsModel": policyFollowsModel,
 	"Logs":               groupLogs, "Sweep": aSweep, "GPUs": gpus, "GPUsShared": sharedGPUs,
 }

@@ -59,7 +59,8 @@ func aSweep(l *Lab) {
 		return all
 	}
 	config := func(steps map[string]string, attributes ...string) string {
-		return l.config(acceptance.Runs(steps, strings.Join(append(attributes, `objective = { pattern = "^score ([0-9]+)" }`), "\n")), acceptance.ReadRuns)
+		return l.config(acceptance.Runs(steps,
+			strings.Join(append(attributes, `objective = { pattern = "^score ([0-9]+)" }`), "\n")), acceptance.ReadRuns)
 	}
 	known := func(check knownvalue.Check, steps ...string) statecheck.StateCheck {
 		return statecheck.ExpectKnownValue(acceptance.TheRuns, acceptance.Attribute(steps[0], steps[1:]...), check)
@@ -69,11 +70,15 @@ func aSweep(l *Lab) {
 		resource.TestStep{
 			Config: config(ends, waits),
 			ConfigStateChecks: []statecheck.StateCheck{
-				statecheck.ExpectKnownValue(acceptance.TheSweep, tfjsonpath.New("id"), knownvalue.StringExact(l.id("lr"))),
-				known(knownvalue.Int64Exact(3), "total"), known(knownvalue.Int64Exact(3), "counts", "succeeded"), known(knownvalue.Bool(true), "ended"),
+				statecheck.ExpectKnownValue(acceptance.TheSweep, tfjsonpath.New("id"),
+					knownvalue.StringExact(l.id("lr"))),
+				known(knownvalue.Int64Exact(3), "total"), known(knownvalue.Int64Exact(3), "counts", "succeeded"),
+				known(knownvalue.Bool(true), "ended"),
 				known(knownvalue.StringExact("c"), "best"), known(texts("c", "b"), "ranking"),
-				known(knownvalue.Float64Exact(2), "runs", "b", "value"), known(knownvalue.Int64Exact(0), "runs", "a", "exit_code"),
-				known(knownvalue.StringExact("lr-a-0"), "runs", "a", "member"), known(knownvalue.StringExact(l.Host), "runs", "a", "host"),
+				known(knownvalue.Float64Exact(2), "runs", "b", "value"),
+				known(knownvalue.Int64Exact(0), "runs", "a", "exit_code"),
+				known(knownvalue.StringExact("lr-a-0"), "runs", "a", "member"),
+				known(knownvalue.StringExact(l.Host), "runs", "a", "host"),
 			},
 			Check: l.attempts(map[string]int{"a": 1, "b": 1, "c": 1}),
 		},
@@ -86,8 +91,11 @@ func aSweep(l *Lab) {
 			Check: l.attempts(map[string]int{"a": 1, "c": 1, "d": 1}),
 		},
 		resource.TestStep{
-			Config:            config(with(map[string]string{"d": "exit:7"}), waits, failed),
-			ConfigStateChecks: []statecheck.StateCheck{known(knownvalue.Int64Exact(1), "counts", "failed"), known(knownvalue.StringExact("exit code 7"), "runs", "d", "reason")},
+			Config: config(with(map[string]string{"d": "exit:7"}), waits, failed),
+			ConfigStateChecks: []statecheck.StateCheck{
+				known(knownvalue.Int64Exact(1), "counts", "failed"),
+				known(knownvalue.StringExact("exit code 7"), "runs", "d", "reason"),
+			},
 		},
 		resource.TestStep{
 			Config:           config(with(map[string]string{"d": "exit:7"}), failed),
@@ -97,17 +105,27 @@ func aSweep(l *Lab) {
 		resource.TestStep{
 			Config: config(with(map[string]string{"d": "exit:7"}), failed, `triggers = { again = "2" }`),
 			Check: func(*terraform.State) error {
-				l.swept("the run that failed to be started anew, and no other", func(found reconcile.Sweep, s sweep.Summary) bool {
-					return s.Ended() && found.Runs["d"].Revision == found.Document.Revision && found.Runs["a"].Revision < found.Document.Revision
-				})
+				l.swept("the run that failed to be started anew, and no other",
+					func(found reconcile.Sweep, s sweep.Summary) bool {
+						return s.Ended() && found.Runs["d"].Revision == found.Document.Revision &&
+							found.Runs["a"].Revision < found.Document.Revision
+					})
 				return nil
 			},
 		},
 		resource.TestStep{
 			PreConfig: func() { l.must(reconcile.Reconciler{Engine: l.Open()}.DeleteSweep(l.Context(), "lr", nil)) },
-			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheSweep, plancheck.ResourceActionCreate)),
+			Config:    config(ends, waits), ConfigPlanChecks: acceptance.Planned(
+				plancheck.ExpectResourceAction(acceptance.TheSweep, plancheck.ResourceActionCreate),
+			),
 		},
-		resource.TestStep{Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true, ImportStateId: l.importID("lr"), ImportStateVerify: true},
-		resource.TestStep{Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true, ImportStateId: "lr", ExpectError: acceptance.Says(`"lr" is not the ID of a sweep`)},
+		resource.TestStep{
+			Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true,
+			ImportStateId: l.importID("lr"), ImportStateVerify: true,
+		},
+		resource.TestStep{
+			Config: config(ends, waits), ResourceName: acceptance.TheSweep, ImportState: true, ImportStateId: "lr",
+			ExpectError: acceptance.Says(`"lr" is not the ID of a sweep`),
+		},
 	)
 }

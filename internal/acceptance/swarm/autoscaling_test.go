@@ -31,7 +31,9 @@ func (l *swarmLab) containerOn(node *testbed.Node, service string) string {
 	l.Helper()
 	var id string
 	acctest.Eventually(l, "a container of "+service, func() bool {
-		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "com.docker.swarm.service.name="+service))})
+		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{
+			Filters: filters.NewArgs(filters.Arg("label", "com.docker.swarm.service.name="+service)),
+		})
 		l.must(err)
 		if len(found) > 0 {
 			id = found[0].ID
@@ -54,7 +56,8 @@ func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()
 	l.Helper()
 	ctx, cancel := context.WithCancel(l.Context())
 	starts, failed := node.Client().Events(ctx, events.ListOptions{Filters: filters.NewArgs(
-		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("event", string(events.ActionStart)), filters.Arg("label", "com.docker.swarm.service.name="+service),
+		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("event", string(events.ActionStart)),
+		filters.Arg("label", "com.docker.swarm.service.name="+service),
 	)})
 	l.must(node.Client().ContainerKill(ctx, l.containerOn(node, service), "KILL"))
 	held := make(chan string, 1)
@@ -93,7 +96,8 @@ func (l *swarmLab) logController() {
 			l.Log(err)
 		}
 		for _, c := range found {
-			output, err := node.Client().ContainerLogs(ctx, c.ID, container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: "40"})
+			output, err := node.Client().ContainerLogs(ctx, c.ID,
+				container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: "40"})
 			if err != nil {
 				l.Log(err)
 				continue
@@ -128,7 +132,8 @@ func (l *swarmLab) awaitAtLeast(group string, count int) {
 // history returns the recorded decisions of a policy of the cluster.
 func (l *swarmLab) history(group string) []autoscale.Entry {
 	l.Helper()
-	return slices.DeleteFunc(acceptance.Recorded(l.T, l.engine()), func(e autoscale.Entry) bool { return e.Policy != group+"/worker" })
+	return slices.DeleteFunc(acceptance.Recorded(l.T, l.engine()),
+		func(e autoscale.Entry) bool { return e.Policy != group+"/worker" })
 }
 
 // A group follows the load of its members as measured by their agents, and keeps a risk by the data of a Prometheus in
@@ -185,7 +190,8 @@ module "monitoring" {
 			l.logController()
 		}
 		for _, group := range []string{l.name, "pinned"} {
-			acceptance.Explain(t, l.program, group+"/worker", "--engine", "swarm", "--endpoint", manager.Host(), "--cluster", l.name)
+			acceptance.Explain(t, l.program, group+"/worker", "--engine", "swarm", "--endpoint", manager.Host(),
+				"--cluster", l.name)
 		}
 	})
 	configure(6)
@@ -211,12 +217,14 @@ module "monitoring" {
 	l.must(victim.Crash())
 	crashed := time.Now()
 	l.await(manager, "six members to run without "+victim.Name, runsOn(6, victim.Name))
-	t.Logf("six members run %s after the load rose, and %s after %s died", time.Since(up).Round(time.Second), time.Since(crashed).Round(time.Second), victim.Name)
+	t.Logf("six members run %s after the load rose, and %s after %s died", time.Since(up).Round(time.Second),
+		time.Since(crashed).Round(time.Second), victim.Name)
 	w.ExpectNoChange("with a node down")
 	held := func(e autoscale.Entry) bool {
 		return e.From == 1 && strings.Contains(e.Why()+e.OutcomeWhy, "host "+victim.Name+" is down")
 	}
-	acctest.Eventually(t, "the history to say that a group is held", func() bool { return slices.ContainsFunc(l.history("pinned"), held) })
+	acctest.Eventually(t, "the history to say that a group is held",
+		func() bool { return slices.ContainsFunc(l.history("pinned"), held) })
 	ctx := t.Context()
 	l.must(victim.Restart(ctx))
 	l.must(bed.Await(ctx, victim, dockerswarm.NodeStateReady))
@@ -230,14 +238,17 @@ module "monitoring" {
 	down := load.Set(0)
 	killed := l.killController(manager)
 	blocked := func(e autoscale.Entry) bool {
-		return e.From == 7 && e.To == 7 && e.Until.After(killed) && strings.Contains(e.Why(), "sum is missing, so the role is not scaled in")
+		return e.From == 7 && e.To == 7 && e.Until.After(killed) &&
+			strings.Contains(e.Why(), "sum is missing, so the role is not scaled in")
 	}
-	acctest.Eventually(t, "the next controller to say that nothing is scaled in", func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
+	acctest.Eventually(t, "the next controller to say that nothing is scaled in",
+		func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
 	l.awaitAtLeast(l.name, 7)
 	letGo()
 	back := time.Now()
 	after := l.await(manager, "two members to run again", runsOn(2))
-	t.Logf("two members run %s after the load fell, and %s after Prometheus was back", time.Since(down).Round(time.Second), time.Since(back).Round(time.Second))
+	t.Logf("two members run %s after the load fell, and %s after Prometheus was back",
+		time.Since(down).Round(time.Second), time.Since(back).Round(time.Second))
 	w.ExpectNoChange("without load again")
 
 	for _, o := range after.Observed {
@@ -246,11 +257,13 @@ module "monitoring" {
 		}
 	}
 	last := func(e autoscale.Entry) bool { return e.Scaled() && e.To == 2 && e.From > 2 }
-	acctest.Eventually(t, "the history to tell of the last change", func() bool { return slices.ContainsFunc(l.history(l.name), last) })
+	acctest.Eventually(t, "the history to tell of the last change",
+		func() bool { return slices.ContainsFunc(l.history(l.name), last) })
 	expectUpAndDown(t, l.history(l.name), 1, 7, 2)
 	risked := func(what string, is func(e autoscale.Entry, count int) bool) {
 		if !slices.ContainsFunc(l.history(l.name), func(e autoscale.Entry) bool {
-			i := slices.IndexFunc(e.Metrics, func(m autoscale.EntryMetric) bool { return m.Name == "sum" && m.Count != nil })
+			i := slices.IndexFunc(e.Metrics,
+				func(m autoscale.EntryMetric) bool { return m.Name == "sum" && m.Count != nil })
 			return i >= 0 && is(e, *e.Metrics[i].Count)
 		}) {
 			t.Errorf("the risk has never asked for %s", what)
@@ -290,7 +303,8 @@ func expectUpAndDown(t *testing.T, entries []autoscale.Entry, first, largest, la
 	top := slices.Index(counts, slices.Max(counts))
 	falling := slices.Clone(counts[top:])
 	slices.Reverse(falling)
-	if !slices.IsSorted(counts[:top]) || !slices.IsSorted(falling) || counts[top] != largest || counts[len(counts)-1] != last {
+	if !slices.IsSorted(counts[:top]) || !slices.IsSorted(falling) || counts[top] != largest ||
+		counts[len(counts)-1] != last {
 		t.Errorf("the counts were %v; up to %d and down to %d is wanted", counts, largest, last)
 	}
 }

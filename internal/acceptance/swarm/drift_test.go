@@ -170,7 +170,8 @@ func (t *table) log(l *swarmLab) {
 	l.Helper()
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{{"by somebody else", "plan", "refresh-only", "changed by apply", "shown"}}, t.rows...) {
+	for _, row := range append([][]string{{"by somebody else", "plan", "refresh-only", "changed by apply", "shown"}},
+		t.rows...) {
 		fmt.Fprintln(columns, strings.Join(row, "\t"))
 	}
 	l.must(columns.Flush())
@@ -276,7 +277,8 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 		shown:  []string{"group.job.roles.ps.replicas: 0 → 1"},
 		mended: []string{"+drift-ps-0"},
 	}, {
-		what: "replicas of a pool changed", by: func() { l.updateService("driftpool-worker", func(s service) { *s.Mode.Replicated.Replicas = 3 }) },
+		what: "replicas of a pool changed",
+		by:   func() { l.updateService("driftpool-worker", func(s service) { *s.Mode.Replicated.Replicas = 3 }) },
 		shown: []string{
 			"group.pool.members.driftpool-worker-2: driftpool-worker:20000 → none",
 			"group.pool.roles.worker.replicas: 3 → 2",
@@ -326,7 +328,8 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 		},
 		shown: missing("drift-worker-0"),
 	}, {
-		what: "all labels of ours removed", by: func() { l.updateService("drift-worker-0", func(s service) { s.Labels = nil }) },
+		what:  "all labels of ours removed",
+		by:    func() { l.updateService("drift-worker-0", func(s service) { s.Labels = nil }) },
 		shown: missing("drift-worker-0"),
 	}, {
 		what: "secret rotated", by: func() {
@@ -360,17 +363,24 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 	l.strangers("drift-worker-1", nil)
 	stranger := l.service("drift-worker-1")
 	code, output := w.exit("plan", "-detailed-exitcode")
-	if refusal := acceptance.Says(`roles["worker"]: "drift-worker-1" is the name of a service that is not Trainyard's`); code != 1 || !refusal.MatchString(output) {
-		t.Errorf("a foreign service of a member's name: the plan ends with %d, want an error like %q\n%s", code, refusal, output)
+	if refusal := acceptance.Says(
+		`roles["worker"]: "drift-worker-1" is the name of a service that is not Trainyard's`,
+	); code != 1 || !refusal.MatchString(output) {
+		t.Errorf("a foreign service of a member's name: the plan ends with %d, want an error like %q\n%s", code,
+			refusal, output)
 	}
 	refresh, output := w.exit("plan", "-refresh-only", "-detailed-exitcode")
 	if refresh != 2 {
-		t.Errorf("a foreign service of a member's name: plan -refresh-only -detailed-exitcode ends with %d\n%s", refresh, output)
+		t.Errorf("a foreign service of a member's name: plan -refresh-only -detailed-exitcode ends with %d\n%s",
+			refresh, output)
 	}
-	if code, output := w.exit("apply", "-auto-approve"); code != 1 || l.service("drift-worker-1").Version != stranger.Version {
-		t.Errorf("a foreign service of a member's name: the apply ends with %d, and the service is %+v\n%s", code, l.service("drift-worker-1"), output)
+	if code, output := w.exit("apply", "-auto-approve"); code != 1 ||
+		l.service("drift-worker-1").Version != stranger.Version {
+		t.Errorf("a foreign service of a member's name: the apply ends with %d, and the service is %+v\n%s", code,
+			l.service("drift-worker-1"), output)
 	}
-	results.add("a foreign service of the name", code, "drift", nil, []string{`error: roles["worker"]: "drift-worker-1" is the name of a service that is not Trainyard's`})
+	results.add("a foreign service of the name", code, "drift", nil,
+		[]string{`error: roles["worker"]: "drift-worker-1" is the name of a service that is not Trainyard's`})
 	w.meet(drift{
 		what: "that one removed again", by: func() { l.removeService("drift-worker-1") },
 		shown:  lost,
@@ -449,7 +459,8 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 			is, err := bed.Nodes[0].Client().SwarmInspect(t.Context())
 			l.must(err)
 			l.must(third.Join(t.Context(), dockerswarm.JoinRequest{
-				ListenAddr: "0.0.0.0:2377", RemoteAddrs: []string{bed.Nodes[0].Address.String() + ":2377"}, JoinToken: is.JoinTokens.Worker,
+				ListenAddr: "0.0.0.0:2377", RemoteAddrs: []string{bed.Nodes[0].Address.String() + ":2377"},
+				JoinToken: is.JoinTokens.Worker,
 			}))
 			acctest.Eventually(l, "hosts-worker-2 to follow", runs)
 		},

@@ -30,7 +30,8 @@ type credentials map[string]string
 func (c credentials) set(w *swarmWorkspace) (declarations string) {
 	for name, secret := range c {
 		w.Env("TF_VAR_"+name, secret)
-		declarations += fmt.Sprintf("variable %q {\n  type      = string\n  sensitive = true\n  ephemeral = true\n}\n", name)
+		declarations += fmt.Sprintf("variable %q {\n  type      = string\n  sensitive = true\n  ephemeral = true\n}\n",
+			name)
 	}
 	return declarations
 }
@@ -101,10 +102,13 @@ func (w *swarmWorkspace) saved() map[string][]byte {
 func (w *swarmWorkspace) keeps(message *regexp.Regexp, env ...string) {
 	w.swarmLab.Helper()
 	before := w.Must("state", "list")
-	for _, args := range [][]string{{"plan"}, {"apply", "-auto-approve"}, {"apply", "-refresh-only", "-auto-approve"}, {"destroy", "-auto-approve"}} {
+	for _, args := range [][]string{
+		{"plan"}, {"apply", "-auto-approve"}, {"apply", "-refresh-only", "-auto-approve"}, {"destroy", "-auto-approve"},
+	} {
 		output, err := w.Command(context.Background(), env, args...).CombinedOutput()
 		if err == nil || !message.Match(output) {
-			w.swarmLab.Errorf("terraform %s with %q: %v, want an error like %q\n%s", strings.Join(args, " "), env, err, message, output)
+			w.swarmLab.Errorf("terraform %s with %q: %v, want an error like %q\n%s", strings.Join(args, " "), env, err,
+				message, output)
 		}
 	}
 	if after := w.Must("state", "list"); after != before {
@@ -135,13 +139,17 @@ func TestAccSwarmOverSSH(t *testing.T) {
 	acceptance.Requires(t, acceptance.EphemeralValues)
 	l := newSwarmLab(t, ownBed(t, testbed.Options{Nodes: 3}), "ssh")
 	jump := sshd.Start(t, sshd.Options{})
-	servers, addresses, known := map[string]*sshd.Server{}, map[string]string{}, map[string]string{"jump": jump.Known(t, sshd.Ed25519())}
+	servers, addresses, known := map[string]*sshd.Server{}, map[string]string{}, map[string]string{
+		"jump": jump.Known(t, sshd.Ed25519()),
+	}
 	for _, node := range l.bed.Nodes {
 		server := sshd.Start(t, sshd.Options{})
 		servers[node.Name], addresses[node.Name] = server, "ssh://ops@"+server.Addr+node.Socket
 		known[node.Name] = server.Known(t, sshd.Ed25519())
 	}
-	secrets := credentials{"private_key": sshd.PEM(t, sshd.User(), "only-for-this-test"), "passphrase": "only-for-this-test"}
+	secrets := credentials{
+		"private_key": sshd.PEM(t, sshd.User(), "only-for-this-test"), "passphrase": "only-for-this-test",
+	}
 	w := newSwarmWorkspace(l)
 	w.Env("HOME", t.TempDir())
 	w.Env("SSH_AUTH_SOCK", "")
@@ -162,11 +170,13 @@ func TestAccSwarmOverSSH(t *testing.T) {
 `+all.String()+`
     END
     `+attributes+`
-  }`), l.reached(addresses, l.formed(map[string]string{"node1": `role = "manager"`, "node2": "", "node3": ""})), l.group(workers(3, "wait")))
+  }`), l.reached(addresses, l.formed(map[string]string{"node1": `role = "manager"`, "node2": "", "node3": ""})),
+			l.group(workers(3, "wait")))
 	}
 
 	configure(map[string]string{"node3": ""}, "")
-	acceptance.Refuses(w.Workspace, acceptance.Says(`Host can't be queried`, `host "node3" is not part of the Swarm yet`, servers["node3"].Addr, `ssh-keyscan`), "plan")
+	acceptance.Refuses(w.Workspace, acceptance.Says(`Host can't be queried`,
+		`host "node3" is not part of the Swarm yet`, servers["node3"].Addr, `ssh-keyscan`), "plan")
 
 	configure(nil, "")
 	secrets.hidden(w, "plan", "-out="+savedPlan)
@@ -219,11 +229,17 @@ func TestAccSwarmOverTLS(t *testing.T) {
 	w := newSwarmWorkspace(l)
 	declarations := secrets.set(w)
 	configure := func(ca string) {
-		w.configure(declarations, docker(fmt.Sprintf("    tls = {\n      ca   = %q\n      cert = %q\n      key  = var.key\n    }", ca, pem(l.bed.Certificates, "cert.pem"))),
-			l.reached(addresses, l.formed(map[string]string{"node1": `role = "manager"`, "node2": ""})), l.group(workers(2, "wait")))
+		w.configure(declarations, docker(fmt.Sprintf(
+			"    tls = {\n      ca   = %q\n      cert = %q\n      key  = var.key\n    }", ca,
+			pem(l.bed.Certificates, "cert.pem"),
+		)),
+			l.reached(addresses, l.formed(map[string]string{"node1": `role = "manager"`, "node2": ""})),
+			l.group(workers(2, "wait")))
 	}
 	configure(pem(other.Certificates, "ca.pem"))
-	acceptance.Refuses(w.Workspace, acceptance.Says(addresses["node1"], `certificate is not signed by the given CA; give the CA that signed it`), "plan")
+	acceptance.Refuses(w.Workspace,
+		acceptance.Says(addresses["node1"], `certificate is not signed by the given CA; give the CA that signed it`),
+		"plan")
 
 	configure(pem(l.bed.Certificates, "ca.pem"))
 	secrets.hidden(w, "plan", "-out="+savedPlan)
@@ -241,7 +257,8 @@ func TestAccSwarmOverTLS(t *testing.T) {
 	for _, node := range slices.Backward(l.bed.Nodes) {
 		l.must(node.Client().SwarmLeave(t.Context(), true))
 	}
-	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 || !strings.Contains(output, "2 to add, 0 to change, 0 to destroy") {
+	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 ||
+		!strings.Contains(output, "2 to add, 0 to change, 0 to destroy") {
 		t.Errorf("without a Swarm, a plan ends with %d:\n%s", code, output)
 	}
 	w.Must("apply", "-auto-approve")
@@ -258,7 +275,8 @@ func dockerContext(l *swarmLab, host string) (folder string) {
 	l.must(os.MkdirAll(meta, 0o700))
 	for file, content := range map[string]string{
 		filepath.Join(folder, "config.json"): `{"currentContext": "lab"}`,
-		filepath.Join(meta, "meta.json"):     fmt.Sprintf(`{"Name": "lab", "Endpoints": {"docker": {"Host": %q}}}`, host),
+		filepath.Join(meta,
+			"meta.json"): fmt.Sprintf(`{"Name": "lab", "Endpoints": {"docker": {"Host": %q}}}`, host),
 	} {
 		l.must(os.WriteFile(file, []byte(content), 0o600))
 	}
@@ -293,11 +311,15 @@ func TestAccSwarmElsewhere(t *testing.T) {
 		l.must(err)
 		return is.ID
 	}
-	another := acceptance.Says(`this is the Swarm `+id(there), `not the Swarm `+id(here), `cluster "here"`, `terraform state rm`)
+	another := acceptance.Says(`this is the Swarm `+id(there), `not the Swarm `+id(here), `cluster "here"`,
+		`terraform state rm`)
 	elsewhere := "DOCKER_HOST=" + there.bed.Nodes[0].Host()
 	w.keeps(another, elsewhere)
 	w.keeps(another, "DOCKER_HOST=", "DOCKER_CONFIG="+dockerContext(there, there.bed.Nodes[0].Host()))
-	for _, args := range [][]string{{"destroy", "-refresh=false", "-auto-approve"}, {"apply", "-refresh=false", "-auto-approve", "-replace=trainyard_group.job"}} {
+	for _, args := range [][]string{
+		{"destroy", "-refresh=false", "-auto-approve"},
+		{"apply", "-refresh=false", "-auto-approve", "-replace=trainyard_group.job"},
+	} {
 		output, err := w.Command(t.Context(), []string{elsewhere}, args...).CombinedOutput()
 		if err == nil || !another.Match(output) {
 			t.Errorf("terraform %s: %v, want an error like %q\n%s", strings.Join(args, " "), err, another, output)
@@ -314,7 +336,8 @@ func TestAccSwarmElsewhere(t *testing.T) {
 	w.ExpectNoChange("back home")
 
 	// Changing the endpoint doesn't make it another one either.
-	w.configure(strings.ReplaceAll(here.cluster(""), here.bed.Nodes[0].Host(), there.bed.Nodes[0].Host()), here.group(workers(1, "wait")))
+	w.configure(strings.ReplaceAll(here.cluster(""), here.bed.Nodes[0].Host(), there.bed.Nodes[0].Host()),
+		here.group(workers(1, "wait")))
 	acceptance.Refuses(w.Workspace, another, "plan")
 	w.configure(cluster, here.group(workers(1, "wait")))
 	if n := here.running("here"); n != 1 {

@@ -22,20 +22,27 @@ import (
 func exampleVariables(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
-		"quickstart":                             fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
-		"pytorch":                                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // since no training is started
-		"pytorch-elastic":                        fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
-		"jax":                                    fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
-		"checkpoint":                             fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
-		"dask":                                   fmt.Sprintf("dask = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
-		"ray":                                    fmt.Sprintf("ray = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
-		"mpi":                                    fmt.Sprintf("mpiexec = %[1]q\nproxy = %[1]q\npython = %[1]q", acctest.Build(t, acctest.Member)),
-		"provider":                               `registry_password = "secret"`,
-		"swarm":                                  `token = "secret"`,
-		"resources/trainyard_group":              `token = "secret"`,
-		"resources/trainyard_autoscaling_policy": fmt.Sprintf("model = %q", acceptance.ModelFile(t, qmodel.New(qmodel.DQN, []string{"load", "load_slope_1m", "p99", "count", "reassigning"}))),
-		"sweep":                                  fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
-		"sweep-optuna":                           fmt.Sprintf("trainer = %q\nruns = { trial-0000 = { LR = 0.1, BATCH = 32 } }", acctest.Build(t, acctest.Trainer)),
+		"quickstart": fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
+		// since no training is started
+		"pytorch":         fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"pytorch-elastic": fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"jax":             fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"checkpoint":      fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
+		"dask": fmt.Sprintf("dask = %[1]q\npython = %[1]q",
+			acctest.Build(t, acctest.Member)),
+		"ray": fmt.Sprintf("ray = %[1]q\npython = %[1]q",
+			acctest.Build(t, acctest.Member)),
+		"mpi": fmt.Sprintf("mpiexec = %[1]q\nproxy = %[1]q\npython = %[1]q",
+			acctest.Build(t, acctest.Member)),
+		"provider":                  `registry_password = "secret"`,
+		"swarm":                     `token = "secret"`,
+		"resources/trainyard_group": `token = "secret"`,
+		"resources/trainyard_autoscaling_policy": fmt.Sprintf("model = %q",
+			acceptance.ModelFile(t,
+				qmodel.New(qmodel.DQN, []string{"load", "load_slope_1m", "p99", "count", "reassigning"}))),
+		"sweep": fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
+		"sweep-optuna": fmt.Sprintf("trainer = %q\nruns = { trial-0000 = { LR = 0.1, BATCH = 32 } }",
+			acctest.Build(t, acctest.Trainer)),
 	}
 }
 
@@ -77,13 +84,14 @@ func TestAccExamples(t *testing.T) {
 					l.must(os.Remove(file)) // planned by the tests of that engine
 					continue
 				}
-				w.Write(filepath.Base(file), exampleHost.ReplaceAllStringFunc(string(content), func(address string) string {
-					number, err := strconv.Atoi(exampleHost.FindStringSubmatch(address)[1])
-					if err != nil || number < 1 || number > len(hosts) {
-						t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, address, len(hosts))
-					}
-					return hosts[number-1].Host()
-				}))
+				w.Write(filepath.Base(file),
+					exampleHost.ReplaceAllStringFunc(string(content), func(address string) string {
+						number, err := strconv.Atoi(exampleHost.FindStringSubmatch(address)[1])
+						if err != nil || number < 1 || number > len(hosts) {
+							t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, address, len(hosts))
+						}
+						return hosts[number-1].Host()
+					}))
 			}
 			w.Write("terraform.tfvars", variables[name])
 			w.Must("get")

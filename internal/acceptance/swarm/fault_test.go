@@ -45,7 +45,8 @@ func (l *swarmLab) wholeBed(managers int) string {
 func (l *swarmLab) reconcilerAt(node *testbed.Node) reconcile.Reconciler {
 	l.Helper()
 	ref := domain.ClusterRef{Engine: swarm.Name, Name: l.name, Endpoint: node.Host()}
-	e, err := swarm.Open(ref, engine.Settings{}, swarm.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"})
+	e, err := swarm.Open(ref, engine.Settings{},
+		swarm.Program{File: acctest.Build(l, acctest.Provider), Version: "dev"})
 	l.must(err)
 	return reconcile.Reconciler{Engine: e}
 }
@@ -65,7 +66,8 @@ func (l *swarmLab) await(node *testbed.Node, what string, holds func(group recon
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			l.Fatalf("waited for %s in vain; the group is %s (%s), its members are %+v (%v)", what, group.Progress.Phase, group.Progress.Reason, group.Observed, err)
+			l.Fatalf("waited for %s in vain; the group is %s (%s), its members are %+v (%v)", what,
+				group.Progress.Phase, group.Progress.Reason, group.Observed, err)
 		}
 	}
 }
@@ -131,7 +133,9 @@ func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 	l.Helper()
 	var host *testbed.Node
 	acctest.Eventually(l, "the controller", func() bool {
-		tasks, err := by.Client().TaskList(l.Context(), dockerswarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", "trainyard-"+l.name+"-controller"))})
+		tasks, err := by.Client().TaskList(l.Context(), dockerswarm.TaskListOptions{
+			Filters: filters.NewArgs(filters.Arg("service", "trainyard-"+l.name+"-controller")),
+		})
 		l.must(err)
 		for _, task := range tasks {
 			if task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
@@ -139,7 +143,8 @@ func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 			}
 			node, _, err := by.Client().NodeInspectWithRaw(l.Context(), task.NodeID)
 			l.must(err)
-			i := slices.IndexFunc(l.bed.Nodes, func(n *testbed.Node) bool { return n.Name == node.Description.Hostname })
+			i := slices.IndexFunc(l.bed.Nodes,
+				func(n *testbed.Node) bool { return n.Name == node.Description.Hostname })
 			host = l.bed.Nodes[i]
 		}
 		return host != nil
@@ -204,12 +209,15 @@ func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	if output, err := wait(); err != nil {
 		t.Fatalf("the apply: %v\n%s", err, output)
 	}
-	after := l.await(manager, "the rest to end", func(group reconcile.Group) bool { return group.Progress.Phase == domain.PhaseCompleted })
+	after := l.await(manager, "the rest to end",
+		func(group reconcile.Group) bool { return group.Progress.Phase == domain.PhaseCompleted })
 	for i, o := range after.Observed {
 		if o.Name != before.Observed[i].Name || o.Address != before.Observed[i].Address {
-			t.Errorf("member %s at %s has become %s at %s", before.Observed[i].Name, before.Observed[i].Address, o.Name, o.Address)
+			t.Errorf("member %s at %s has become %s at %s", before.Observed[i].Name, before.Observed[i].Address, o.Name,
+				o.Address)
 		}
-		if o.Host == victim.Name && slices.Contains(stranded, o.Name) && o.Role == "worker" && o.State != domain.StateCompleted {
+		if o.Host == victim.Name && slices.Contains(stranded, o.Name) && o.Role == "worker" &&
+			o.State != domain.StateCompleted {
 			t.Errorf("member %s is %s on the dead node", o.Name, o.State)
 		}
 	}
@@ -243,7 +251,8 @@ func TestAccSwarmControllerDies(t *testing.T) {
 	}
 	l.must(os.WriteFile(done, nil, 0o600))
 	l.await(survivor, "the group to complete, and its rest to end", func(group reconcile.Group) bool {
-		return group.Progress.Phase == domain.PhaseCompleted && !slices.ContainsFunc(group.Observed, func(o domain.Observed) bool { return !o.State.Ended() })
+		return group.Progress.Phase == domain.PhaseCompleted &&
+			!slices.ContainsFunc(group.Observed, func(o domain.Observed) bool { return !o.State.Ended() })
 	})
 	w.ExpectNoChange("with a manager down")
 	ctx := t.Context()
@@ -307,7 +316,8 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	wait := w.background("apply", "-auto-approve")
 	defer func() { _, _ = wait() }()
 	manager := bed.Nodes[0]
-	waiting := func(group reconcile.Group) bool { return runsOn(1)(group) && !group.Document.Applying } // its last write is done
+	// its last write is done
+	waiting := func(group reconcile.Group) bool { return runsOn(1)(group) && !group.Document.Applying }
 	before := l.await(manager, "the member to run, and the apply to wait for its end", waiting)
 	ctx := t.Context()
 	l.must(manager.Kill())
@@ -320,7 +330,8 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	if output, err := wait(); err != nil {
 		t.Fatalf("the apply: %v\n%s", err, output)
 	}
-	after := l.await(manager, "the group to complete", func(group reconcile.Group) bool { return group.Progress.Phase == domain.PhaseCompleted })
+	after := l.await(manager, "the group to complete",
+		func(group reconcile.Group) bool { return group.Progress.Phase == domain.PhaseCompleted })
 	if now, then := after.Observed[0], before.Observed[0]; now.Restarts != 0 || !now.StartedAt.Equal(*then.StartedAt) {
 		t.Errorf("the member is %+v, and was %+v", now, then)
 	}
@@ -358,8 +369,10 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	}
 	w.ExpectNoChange("with two managers down")
 	third := bed.Nodes[2]
-	configure(strings.Replace(l.wholeBed(5), fmt.Sprintf(`%q, role = "manager"`, third.Host()), fmt.Sprintf(`%q, role = "worker"`, third.Host()), 1))
-	acceptance.Refuses(w.Workspace, acceptance.Says("4 managers, 2 reachable after the change, 3 needed", "Bring back node4, node5 first"), "plan")
+	configure(strings.Replace(l.wholeBed(5), fmt.Sprintf(`%q, role = "manager"`, third.Host()),
+		fmt.Sprintf(`%q, role = "worker"`, third.Host()), 1))
+	acceptance.Refuses(w.Workspace,
+		acceptance.Says("4 managers, 2 reachable after the change, 3 needed", "Bring back node4, node5 first"), "plan")
 	configure(l.wholeBed(5))
 
 	l.must(third.Kill())
@@ -368,8 +381,10 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 		return err != nil
 	})
 	before := w.Must("state", "list")
-	refresh := w.background("apply", "-refresh-only", "-auto-approve", "-lock=false") // in parallel, since each waits a minute for a leader
-	if code, output := w.exit("plan", "-detailed-exitcode", "-lock=false"); code != 1 || !acceptance.Says("the Swarm's managers have no leader").MatchString(output) {
+	// in parallel, since each waits a minute for a leader
+	refresh := w.background("apply", "-refresh-only", "-auto-approve", "-lock=false")
+	if code, output := w.exit("plan", "-detailed-exitcode", "-lock=false"); code != 1 ||
+		!acceptance.Says("the Swarm's managers have no leader").MatchString(output) {
 		t.Errorf("without a quorum a plan ends with %d\n%s", code, output)
 	}
 	if output, err := refresh(); err == nil {
@@ -421,7 +436,8 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
 		l.killMember(l.member("worker", 0))
 	}
 	output, err := wait()
-	if err == nil || !acceptance.Says("member fragile-worker-0 on host node", "exit code 137 (signal 9), after 2 restarts", "Its last log lines:", "at work").MatchString(output) {
+	if err == nil || !acceptance.Says("member fragile-worker-0 on host node",
+		"exit code 137 (signal 9), after 2 restarts", "Its last log lines:", "at work").MatchString(output) {
 		t.Errorf("the apply: %v\n%s", err, output)
 	}
 	// A final exit code is not retried.
@@ -430,7 +446,8 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
   args     = ["print:no data here", "exit:3"]
   roles    = { worker = { replicas = 1, exit_codes = { final = ["3"] } } }
   wait_for = "completed"`, memberImage)))
-	acceptance.Refuses(w.Workspace, acceptance.Says("member fragile-worker-0 on host node", "exit code 3, which is final", "Its last log lines:", "no data here"), "apply", "-auto-approve")
+	acceptance.Refuses(w.Workspace, acceptance.Says("member fragile-worker-0 on host node",
+		"exit code 3, which is final", "Its last log lines:", "no data here"), "apply", "-auto-approve")
 	w.configure(l.cluster(""), l.group(fmt.Sprintf(`
   image    = %q
   args     = ["exit:0"]
@@ -444,7 +461,8 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
 func (l *swarmLab) killMember(member string) {
 	l.Helper()
 	for _, node := range l.bed.Nodes {
-		found, err := node.Client().ContainerList(l.Context(), container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.member="+member))})
+		found, err := node.Client().ContainerList(l.Context(),
+			container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.member="+member))})
 		l.must(err)
 		for _, c := range found {
 			l.must(node.Client().ContainerKill(l.Context(), c.ID, "KILL"))

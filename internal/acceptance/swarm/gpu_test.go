@@ -66,10 +66,12 @@ func testAccSwarmGPUs(t *testing.T, engine string) {
 		return l.cluster("hosts = { " + strings.Join(hosts, ", ") + " }")
 	}
 	config := func(parts ...string) string {
-		return strings.Replace(l.config(append(parts, cluster(`labels = { gpu = "v100" }`))...), "{\n", "{\n  docker = { controller_image = \""+acctest.AgentImage+"\" }\n", 1)
+		return strings.Replace(l.config(append(parts, cluster(`labels = { gpu = "v100" }`))...), "{\n",
+			"{\n  docker = { controller_image = \""+acctest.AgentImage+"\" }\n", 1)
 	}
 	v100s := func(selected string) string {
-		return acceptance.Pool("v100", fmt.Sprintf("select = { model = \"Tesla V100*\", hosts = [\"node2\", \"node3\"], %s }", selected))
+		return acceptance.Pool("v100",
+			fmt.Sprintf("select = { model = \"Tesla V100*\", hosts = [\"node2\", \"node3\"], %s }", selected))
 	}
 	spark := func(workers string) string {
 		return l.group(fmt.Sprintf(`
@@ -84,11 +86,16 @@ func testAccSwarmGPUs(t *testing.T, engine string) {
 	// Two GPUs of eight, and an A40 in 37 slots, each with a group of its own.
 	dgx := append(fakenvml.V100s("node1", 8), acceptance.A40())
 	pooled := func(name, attributes string, workers int) string {
-		return acceptance.Pool(name, attributes) + l.named(name, "gpu-"+name, fmt.Sprintf("image = %q\n args = [\"wait\"]\n roles = { worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.%s.name } } }", memberImage, workers, name))
+		return acceptance.Pool(name, attributes) + l.named(name, "gpu-"+name, fmt.Sprintf(
+			"image = %q\n args = [\"wait\"]\n roles = { worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.%s.name } } }",
+			memberImage, workers, name,
+		))
 	}
 	cards := pooled("cards", fmt.Sprintf("devices = { node1 = [%q, %q] }", dgx[5].UUID, dgx[4].UUID), 2)
 	sweep := func(workers int) string {
-		return pooled("sweep", fmt.Sprintf("devices = { node1 = [%q] }\n sharing = \"slots\"\n memory_mib_per_slot = 1199", dgx[8].UUID), workers)
+		return pooled("sweep",
+			fmt.Sprintf("devices = { node1 = [%q] }\n sharing = \"slots\"\n memory_mib_per_slot = 1199", dgx[8].UUID),
+			workers)
 	}
 	const gpus = `
 data "trainyard_gpus" "now" {
@@ -128,11 +135,15 @@ data "trainyard_gpus" "now" {
 			},
 			Config: config(v100s(oneEach), spark("replicas = 2"), cards, sweep(2)),
 			Check: resource.ComposeAggregateTestCheckFunc(
-				l.changes("+gpus-master-0", "+gpus-worker-0", "+gpus-worker-1", "+gpu-cards-worker-0", "+gpu-cards-worker-1", "+gpu-sweep-worker-0", "+gpu-sweep-worker-1"),
-				resource.TestCheckResourceAttr("trainyard_group.cards", "placements.gpu-cards-worker-0", "node1 "+dgx[5].UUID),
-				resource.TestCheckResourceAttr("trainyard_group.cards", "placements.gpu-cards-worker-1", "node1 "+dgx[4].UUID),
+				l.changes("+gpus-master-0", "+gpus-worker-0", "+gpus-worker-1", "+gpu-cards-worker-0",
+					"+gpu-cards-worker-1", "+gpu-sweep-worker-0", "+gpu-sweep-worker-1"),
+				resource.TestCheckResourceAttr("trainyard_group.cards", "placements.gpu-cards-worker-0",
+					"node1 "+dgx[5].UUID),
+				resource.TestCheckResourceAttr("trainyard_group.cards", "placements.gpu-cards-worker-1",
+					"node1 "+dgx[4].UUID),
 				resource.TestCheckResourceAttr("trainyard_gpu_pool.sweep", "slots", "37"),
-				resource.TestCheckResourceAttr("trainyard_group.sweep", "placements.gpu-sweep-worker-1", "node1 "+dgx[8].UUID),
+				resource.TestCheckResourceAttr("trainyard_group.sweep", "placements.gpu-sweep-worker-1",
+					"node1 "+dgx[8].UUID),
 				resource.TestCheckResourceAttr(address, "slots", "2"),
 				resource.TestCheckResourceAttr(address, "devices.node2.0", fakenvml.V100s("node2", 2)[0].UUID),
 				l.onGPUs("node2", "node3"),
@@ -142,12 +153,16 @@ data "trainyard_gpus" "now" {
 			Config:   config(v100s(oneEach), spark("replicas = 2"), cards, sweep(37)),
 			PlanOnly: true, ExpectNonEmptyPlan: true,
 			ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{
-				plancheck.ExpectKnownValue("trainyard_group.sweep", acceptance.Attribute("placements", "gpu-sweep-worker-36"), knownvalue.StringExact("node1 "+dgx[8].UUID)),
+				plancheck.ExpectKnownValue("trainyard_group.sweep",
+					acceptance.Attribute("placements", "gpu-sweep-worker-36"),
+					knownvalue.StringExact("node1 "+dgx[8].UUID)),
 			}},
 		},
 		{
-			Config:      config(v100s(oneEach), spark("replicas = 2"), cards, sweep(38)),
-			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*38\s+members\s+of\s+1\s+slot\s+of\s+1199\s+MiB.*only\s+37\s+of\s+them\s+fit`),
+			Config: config(v100s(oneEach), spark("replicas = 2"), cards, sweep(38)),
+			ExpectError: regexp.MustCompile(
+				`(?s)roles\["worker"\]\.gpus.*38\s+members\s+of\s+1\s+slot\s+of\s+1199\s+MiB.*only\s+37\s+of\s+them\s+fit`,
+			),
 		},
 		{
 			Config:      config(v100s(oneEach), spark("replicas = 3"), cards, sweep(2)),
@@ -176,7 +191,10 @@ data "trainyard_gpus" "now" {
 		why    string
 	}{
 		{func(d *fakenvml.Device) { d.XIDs, d.Lost = []int{79}, true }, "fallen off the bus (XID 79)"},
-		{func(d *fakenvml.Device) { d.RowsFailed = true }, "rows of its memory could not be remapped: have it replaced"},
+		{
+			func(d *fakenvml.Device) { d.RowsFailed = true },
+			"rows of its memory could not be remapped: have it replaced",
+		},
 		{nil, "no longer found"},
 	} {
 		node, n, after := l.bed.Nodes[2], 0, []string{"node2", "node2", "node3"}

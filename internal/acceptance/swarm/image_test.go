@@ -219,10 +219,11 @@ func testAccImageArchive(t *testing.T, engine string) {
 			Check: l.everywhere(&second),
 		},
 		resource.TestStep{
-			PreConfig:        func() { l.remove(l.image, 0, 1, 2) },
-			Config:           config,
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage, plancheck.ResourceActionCreate)),
-			Check:            l.everywhere(&second),
+			PreConfig: func() { l.remove(l.image, 0, 1, 2) },
+			Config:    config,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage,
+				plancheck.ResourceActionCreate)),
+			Check: l.everywhere(&second),
 		},
 	)
 	l.expectImages(t.Context(), "archived/as:another") // the name in the archive was not requested
@@ -257,8 +258,9 @@ func testAccImageTaken(t *testing.T, engine string) {
 	theirs := l.tag(1, l.image)
 	l.test(
 		resource.TestStep{
-			Config:      config,
-			ExpectError: acceptance.Says(l.image, `is already the name of another image: host node2 has `+theirs, `Nothing was changed. Give `+ours+` another name or tag, or remove the other image`),
+			Config: config,
+			ExpectError: acceptance.Says(l.image, `is already the name of another image: host node2 has `+theirs,
+				`Nothing was changed. Give `+ours+` another name or tag, or remove the other image`),
 		},
 		resource.TestStep{
 			PreConfig: func() {
@@ -283,7 +285,8 @@ func testAccImageBuild(t *testing.T, engine string) {
 	program, err := os.ReadFile(acctest.Build(t, acctest.Member))
 	l.must(err)
 	write("member", program)
-	write("Dockerfile", []byte("FROM scratch\nARG RATE\nENV RATE=$RATE\nCOPY member data /\nENTRYPOINT [\"/member\"]\n"))
+	write("Dockerfile",
+		[]byte("FROM scratch\nARG RATE\nENV RATE=$RATE\nCOPY member data /\nENTRYPOINT [\"/member\"]\n"))
 	write("data", []byte("first"))
 	write(".dockerignore", []byte("*.log\n"))
 
@@ -318,20 +321,25 @@ func testAccImageBuild(t *testing.T, engine string) {
 				write("train.log", []byte("epoch 1"))
 				l.remove(l.image, 2)
 			},
-			Config:           build,
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage, plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
-			Check:            resource.ComposeTestCheckFunc(l.everywhere(&first), l.changes()),
+			Config: build,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage,
+				plancheck.ResourceActionUpdate),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
+			Check: resource.ComposeTestCheckFunc(l.everywhere(&first), l.changes()),
 		},
 		resource.TestStep{
-			PreConfig:        func() { write("data", []byte("second")) },
-			Config:           build,
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage, plancheck.ResourceActionUpdate), plancheck.ExpectUnknownValue(theImage, tfjsonpath.New("image_id"))),
-			Check: resource.ComposeTestCheckFunc(remember(&second), l.changes(each("~")...), func(*terraform.State) error {
-				if first == second {
-					return fmt.Errorf("another source gave the same image, %s", first)
-				}
-				return nil
-			}),
+			PreConfig: func() { write("data", []byte("second")) },
+			Config:    build,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theImage,
+				plancheck.ResourceActionUpdate),
+				plancheck.ExpectUnknownValue(theImage, tfjsonpath.New("image_id"))),
+			Check: resource.ComposeTestCheckFunc(remember(&second), l.changes(each("~")...),
+				func(*terraform.State) error {
+					if first == second {
+						return fmt.Errorf("another source gave the same image, %s", first)
+					}
+					return nil
+				}),
 		},
 		resource.TestStep{
 			PreConfig:   func() { write("Dockerfile", []byte("FROM scratch\nCOPY nothing /\n")) },
@@ -359,12 +367,15 @@ terraform {
 	w.Must("apply", "-auto-approve")
 	w.Must("state", "rm", theImage)
 
-	acceptance.Refuses(w, acceptance.Says(`"trainer" is not the ID of an image, which is <cluster>/<name>`), "import", theImage, "trainer")
-	command := w.Command(t.Context(), []string{"DOCKER_HOST=" + l.bed.Nodes[0].Host()}, "import", theImage, l.name+"/"+l.image)
+	acceptance.Refuses(w, acceptance.Says(`"trainer" is not the ID of an image, which is <cluster>/<name>`), "import",
+		theImage, "trainer")
+	command := w.Command(t.Context(), []string{"DOCKER_HOST=" + l.bed.Nodes[0].Host()}, "import", theImage,
+		l.name+"/"+l.image)
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("import: %v\n%s", err, output)
 	}
-	if state := w.Must("state", "show", theImage); !strings.Contains(state, id) || strings.Contains(state, "trainer.tar") {
+	if state := w.Must("state", "show", theImage); !strings.Contains(state, id) ||
+		strings.Contains(state, "trainer.tar") {
 		t.Errorf("imported was\n%s", state)
 	}
 	w.Must("apply", "-auto-approve")

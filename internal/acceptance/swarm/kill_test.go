@@ -112,7 +112,9 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 	stands.Must("apply", "-auto-approve")
 
 	// group returns a function that prepares a run with a group of its own in the existing cluster.
-	group := func(name string, run func(config func(attributes string) string) deadly) func(*testing.T, int) (*swarmLab, deadly) {
+	group := func(
+		name string, run func(config func(attributes string) string) deadly,
+	) func(*testing.T, int) (*swarmLab, deadly) {
 		return func(t *testing.T, changes int) (*swarmLab, deadly) {
 			name := fmt.Sprintf("%s-%d", name, changes)
 			l := *stands.swarmLab
@@ -144,18 +146,24 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 			kills iter.Seq[int]
 			run   func(t *testing.T, changes int) (*swarmLab, deadly)
 		}{
-			{"group is created", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune", acctest.Kills(3, 6), group("create", func(config func(string) string) deadly {
-				return deadly{after: config(workers(2, "wait"))}
-			})},
-			{"group is changed", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune", acctest.Kills(7), group("change", func(config func(string) string) deadly {
-				return deadly{before: config(workers(1, "wait")), after: config(workers(2, "print:changed", "wait"))}
-			})},
-			{"group is destroyed", "Lock, Remove, Remove, Prune, Delete group", acctest.Kills(2), group("destroy", func(config func(string) string) deadly {
-				return deadly{before: config(workers(2, "wait")), destroys: true}
-			})},
-			{"cluster is created", "Form, Put cluster, StartController", acctest.Kills(1, 2), cluster("created", func(config string) deadly {
-				return deadly{after: config}
-			})},
+			{"group is created", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune",
+				acctest.Kills(3, 6), group("create", func(config func(string) string) deadly {
+					return deadly{after: config(workers(2, "wait"))}
+				})},
+			{"group is changed", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune",
+				acctest.Kills(7), group("change", func(config func(string) string) deadly {
+					return deadly{
+						before: config(workers(1, "wait")), after: config(workers(2, "print:changed", "wait")),
+					}
+				})},
+			{"group is destroyed", "Lock, Remove, Remove, Prune, Delete group", acctest.Kills(2),
+				group("destroy", func(config func(string) string) deadly {
+					return deadly{before: config(workers(2, "wait")), destroys: true}
+				})},
+			{"cluster is created", "Form, Put cluster, StartController", acctest.Kills(1, 2),
+				cluster("created", func(config string) deadly {
+					return deadly{after: config}
+				})},
 			{"cluster is destroyed", "Dissolve", acctest.Kills(1), cluster("destroyed", func(config string) deadly {
 				return deadly{before: config, destroys: true}
 			})},

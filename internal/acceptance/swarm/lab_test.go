@@ -133,7 +133,10 @@ var nextSubnet atomic.Int32
 // newSwarmLab returns the lab of a cluster on a bed. At the end of the test nothing of the cluster may be left.
 func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
 	t.Helper()
-	l := &swarmLab{T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", 100+nextSubnet.Add(1)), program: acctest.Build(t, acctest.Provider)}
+	l := &swarmLab{
+		T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", 100+nextSubnet.Add(1)),
+		program: acctest.Build(t, acctest.Provider),
+	}
 	t.Cleanup(l.expectNothing)
 	return l
 }
@@ -247,7 +250,8 @@ func (l *swarmLab) tasks() map[string]string {
 	running := map[string]string{}
 	for _, task := range tasks {
 		labels := task.Spec.ContainerSpec.Labels
-		if labels["trainyard.cluster"] != l.name || labels["trainyard.group"] == "" || task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
+		if labels["trainyard.cluster"] != l.name || labels["trainyard.group"] == "" ||
+			task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
 			continue
 		}
 		name := labels["trainyard.member"]
@@ -268,7 +272,8 @@ func (l *swarmLab) changes(want ...string) resource.TestCheckFunc {
 // service returns the current state of a service.
 func (l *swarmLab) service(name string) dockerswarm.Service {
 	l.Helper()
-	service, _, err := l.bed.Nodes[0].Client().ServiceInspectWithRaw(l.Context(), name, dockerswarm.ServiceInspectOptions{})
+	service, _, err := l.bed.Nodes[0].Client().ServiceInspectWithRaw(l.Context(), name,
+		dockerswarm.ServiceInspectOptions{})
 	l.must(err)
 	return service
 }
@@ -298,9 +303,10 @@ func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSp
 			l.change(name, func(s *dockerswarm.ServiceSpec) { s.TaskTemplate.ForceUpdate++ })
 		}
 		tasks := l.tasksOf(before.ID)
-		return len(tasks) == int(*spec.Mode.Replicated.Replicas) && !slices.ContainsFunc(tasks, func(task dockerswarm.Task) bool {
-			return former[task.ID] || task.Status.State != dockerswarm.TaskStateRunning
-		})
+		return len(tasks) == int(*spec.Mode.Replicated.Replicas) &&
+			!slices.ContainsFunc(tasks, func(task dockerswarm.Task) bool {
+				return former[task.ID] || task.Status.State != dockerswarm.TaskStateRunning
+			})
 	})
 }
 
@@ -310,7 +316,8 @@ func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.update(name, func() error {
 		service := l.service(name)
 		change(&service.Spec)
-		_, err := l.bed.Nodes[0].Client().ServiceUpdate(l.Context(), service.ID, service.Version, service.Spec, dockerswarm.ServiceUpdateOptions{})
+		_, err := l.bed.Nodes[0].Client().ServiceUpdate(l.Context(), service.ID, service.Version, service.Spec,
+			dockerswarm.ServiceUpdateOptions{})
 		return err
 	})
 }
@@ -335,7 +342,8 @@ func (l *swarmLab) tasksOf(service string) []dockerswarm.Task {
 	l.must(err)
 	return slices.DeleteFunc(tasks, func(task dockerswarm.Task) bool {
 		switch task.Status.State {
-		case dockerswarm.TaskStateComplete, dockerswarm.TaskStateFailed, dockerswarm.TaskStateRejected, dockerswarm.TaskStateShutdown, dockerswarm.TaskStateOrphaned:
+		case dockerswarm.TaskStateComplete, dockerswarm.TaskStateFailed, dockerswarm.TaskStateRejected,
+			dockerswarm.TaskStateShutdown, dockerswarm.TaskStateOrphaned:
 			return true
 		}
 		return task.ServiceID != service
@@ -358,8 +366,10 @@ func (l *swarmLab) removeService(name string) {
 func (l *swarmLab) strangers(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.Helper()
 	spec := dockerswarm.ServiceSpec{
-		Annotations:  dockerswarm.Annotations{Name: name},
-		TaskTemplate: dockerswarm.TaskSpec{ContainerSpec: &dockerswarm.ContainerSpec{Image: memberImage, Args: []string{"wait"}}},
+		Annotations: dockerswarm.Annotations{Name: name},
+		TaskTemplate: dockerswarm.TaskSpec{
+			ContainerSpec: &dockerswarm.ContainerSpec{Image: memberImage, Args: []string{"wait"}},
+		},
 	}
 	if change != nil {
 		change(&spec)
@@ -368,7 +378,8 @@ func (l *swarmLab) strangers(name string, change func(*dockerswarm.ServiceSpec))
 	created, err := docker.ServiceCreate(l.Context(), spec, dockerswarm.ServiceCreateOptions{})
 	l.must(err)
 	l.Cleanup(func() {
-		if err := docker.ServiceRemove(context.WithoutCancel(l.Context()), created.ID); err != nil && !cerrdefs.IsNotFound(err) {
+		if err := docker.ServiceRemove(context.WithoutCancel(l.Context()), created.ID); err != nil &&
+			!cerrdefs.IsNotFound(err) {
 			l.Error(err)
 		}
 	})

@@ -67,7 +67,9 @@ func testAccSwarmFormed(t *testing.T, engine string) {
 	acctest.LoadMember(t, l.bed, otherImage)
 	image := l.imageID(otherImage)
 	config := func(image, rate string, workers int) string {
-		return l.config(l.formed(map[string]string{"node1": `role = "manager"`, "node2": `labels = { gpu = "a" }`, "node3": ""}), l.group(fmt.Sprintf(`
+		return l.config(l.formed(map[string]string{
+			"node1": `role = "manager"`, "node2": `labels = { gpu = "a" }`, "node3": "",
+		}), l.group(fmt.Sprintf(`
   image    = %q
   args     = ["wait"]
   timeouts = { create = "10m", update = "10m" }
@@ -93,7 +95,9 @@ func testAccSwarmFormed(t *testing.T, engine string) {
 		Steps: []resource.TestStep{{
 			Config: config(memberImage, "0.1", 1),
 			Check: resource.ComposeTestCheckFunc(
-				l.expectNodes(map[string]dockerswarm.NodeRole{"node1": "manager", "node2": "worker", "node3": "worker"}),
+				l.expectNodes(map[string]dockerswarm.NodeRole{
+					"node1": "manager", "node2": "worker", "node3": "worker",
+				}),
 				resource.TestCheckResourceAttr(acceptance.TheLab, "endpoint", l.bed.Nodes[0].Host()),
 				resource.TestCheckResourceAttr(acceptance.TheJob, "placements."+ps, "node2"),
 				l.changes("+"+ps, "+"+first),
@@ -104,20 +108,24 @@ func testAccSwarmFormed(t *testing.T, engine string) {
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
 			Check:            l.changes(),
 		}, {
-			Config:            config(memberImage, "0.1", 2),
-			ConfigPlanChecks:  acceptance.Planned(acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "replicas"), 1, 2)),
+			Config: config(memberImage, "0.1", 2),
+			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheJob,
+				acceptance.Attribute("roles", "worker", "replicas"), 1, 2)),
 			Check:             l.changes("~"+ps, "~"+first, "+"+second), // they learn each other's address
 			ConfigStateChecks: members(addresses(ps, first, second)),
 		}, {
-			Config:           config(memberImage, "0.2", 2),
-			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "env", "RATE"), "0.1", "0.2")),
-			Check:            l.changes("~"+first, "~"+second),
+			Config: config(memberImage, "0.2", 2),
+			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheJob,
+				acceptance.Attribute("roles", "worker", "env", "RATE"), "0.1", "0.2")),
+			Check: l.changes("~"+first, "~"+second),
 		}, {
-			Config:           config(image, "0.2", 2),
-			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheJob, acceptance.Attribute("image"), memberImage, image)),
-			Check: resource.ComposeTestCheckFunc(l.changes("~"+ps, "~"+first, "~"+second), func(*terraform.State) error {
-				return acceptance.Differences(image, l.service(first).Spec.TaskTemplate.ContainerSpec.Image)
-			}),
+			Config: config(image, "0.2", 2),
+			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheJob, acceptance.Attribute("image"),
+				memberImage, image)),
+			Check: resource.ComposeTestCheckFunc(l.changes("~"+ps, "~"+first, "~"+second),
+				func(*terraform.State) error {
+					return acceptance.Differences(image, l.service(first).Spec.TaskTemplate.ContainerSpec.Image)
+				}),
 		}, {
 			PreConfig: func() {
 				for _, member := range []string{ps, first, second} {
@@ -193,7 +201,8 @@ func TestAccSwarmImport(t *testing.T) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("what was imported (-before +after):\n%s", diff)
 	}
-	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 || !strings.Contains(output, "timeouts") || strings.Contains(output, "roles") {
+	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 || !strings.Contains(output, "timeouts") ||
+		strings.Contains(output, "roles") {
 		t.Errorf("after an import something else than timeouts is to be changed (%d):\n%s", code, output)
 	}
 	w.Must("apply", "-auto-approve")
@@ -231,20 +240,25 @@ func TestAccSwarmAdopted(t *testing.T) {
 	}
 	live := func(want network.Inspect) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			is, err := l.bed.Nodes[0].Client().NetworkInspect(t.Context(), "trainyard-adopted", network.InspectOptions{})
+			is, err := l.bed.Nodes[0].Client().NetworkInspect(t.Context(), "trainyard-adopted",
+				network.InspectOptions{})
 			if err != nil {
 				return err
 			}
 			_, encrypted := is.Options["encrypted"]
 			_, wanted := want.Options["encrypted"]
-			if is.IPAM.Config[0].Subnet != want.IPAM.Config[0].Subnet || is.Attachable != want.Attachable || encrypted != wanted {
+			if is.IPAM.Config[0].Subnet != want.IPAM.Config[0].Subnet || is.Attachable != want.Attachable ||
+				encrypted != wanted {
 				return fmt.Errorf("the network is %+v", is)
 			}
 			return nil
 		}
 	}
 	like := func(subnet string, attachable bool, options map[string]string) network.Inspect {
-		return network.Inspect{IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}, Attachable: attachable, Options: options}
+		return network.Inspect{
+			IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}, Attachable: attachable,
+			Options: options,
+		}
 	}
 	nodes := map[string]dockerswarm.NodeRole{"node1": "manager", "node2": "worker", "node3": "worker"}
 	resource.Test(t, resource.TestCase{
@@ -252,16 +266,21 @@ func TestAccSwarmAdopted(t *testing.T) {
 		CheckDestroy:             l.expectNodes(nodes),
 		Steps: []resource.TestStep{{
 			Config: config(fmt.Sprintf("{ subnet = %q, attachable = true }", l.subnet)),
-			Check:  resource.ComposeTestCheckFunc(live(like(l.subnet, true, nil)), resource.TestCheckResourceAttr(acceptance.TheLab, "hosts.%", "3")),
+			Check: resource.ComposeTestCheckFunc(live(like(l.subnet, true, nil)),
+				resource.TestCheckResourceAttr(acceptance.TheLab, "hosts.%", "3")),
 		}, {
-			Config:           config(fmt.Sprintf("{ subnet = %q, encrypted = true }", l.subnet)),
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate)),
+			Config: config(fmt.Sprintf("{ subnet = %q, encrypted = true }", l.subnet)),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab,
+				plancheck.ResourceActionUpdate)),
 			// What is left out is unmanaged from then on.
-			Check: resource.ComposeTestCheckFunc(live(like(l.subnet, true, map[string]string{"encrypted": ""})), l.expectNodes(nodes)),
+			Check: resource.ComposeTestCheckFunc(live(like(l.subnet, true, map[string]string{"encrypted": ""})),
+				l.expectNodes(nodes)),
 		}, {
-			Config:           config(fmt.Sprintf("{ subnet = %q, encrypted = false }", strings.Replace(l.subnet, ".0.0/20", ".16.0/24", 1))),
-			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheLab, acceptance.Attribute("network", "encrypted"), true, false)),
-			Check:            live(like(strings.Replace(l.subnet, ".0.0/20", ".16.0/24", 1), true, nil)),
+			Config: config(fmt.Sprintf("{ subnet = %q, encrypted = false }",
+				strings.Replace(l.subnet, ".0.0/20", ".16.0/24", 1))),
+			ConfigPlanChecks: acceptance.Planned(acceptance.Shows(acceptance.TheLab,
+				acceptance.Attribute("network", "encrypted"), true, false)),
+			Check: live(like(strings.Replace(l.subnet, ".0.0/20", ".16.0/24", 1), true, nil)),
 		}},
 	})
 }
@@ -285,7 +304,8 @@ func TestAccSwarmManagers(t *testing.T) {
 	}
 	refused := func(phrases ...string) {
 		t.Helper()
-		if code, output := w.exit("plan", "-detailed-exitcode"); code != 1 || !acceptance.Says(phrases...).MatchString(output) {
+		if code, output := w.exit("plan", "-detailed-exitcode"); code != 1 ||
+			!acceptance.Says(phrases...).MatchString(output) {
 			t.Errorf("the plan ends with %d, want an error like %q\n%s", code, phrases, output)
 		}
 	}
@@ -294,7 +314,9 @@ func TestAccSwarmManagers(t *testing.T) {
 	is(map[string]dockerswarm.NodeRole{"node1": "manager", "node2": "worker"})
 
 	roles("manager", "manager")
-	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 || !acceptance.Says("Warning: Even number of managers", "2 managers and tolerate the loss of 0").MatchString(output) {
+	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 ||
+		!acceptance.Says("Warning: Even number of managers",
+			"2 managers and tolerate the loss of 0").MatchString(output) {
 		t.Errorf("a plan with two managers ends with %d\n%s", code, output)
 	}
 	roles("manager", "manager", "manager")
@@ -305,7 +327,8 @@ func TestAccSwarmManagers(t *testing.T) {
 	l.must(third.Kill())
 	acctest.Eventually(t, "node3 to be unreachable", func() bool {
 		node, err := l.findNode("node3")
-		return err == nil && node.ManagerStatus != nil && node.ManagerStatus.Reachability == dockerswarm.ReachabilityUnreachable
+		return err == nil && node.ManagerStatus != nil &&
+			node.ManagerStatus.Reachability == dockerswarm.ReachabilityUnreachable
 	})
 	roles("manager", "worker", "manager")
 	refused(`hosts: 2 managers, 1 reachable after the change, 2 needed`, `Bring back node3 first`)
@@ -314,7 +337,8 @@ func TestAccSwarmManagers(t *testing.T) {
 	l.must(third.Restart(t.Context()))
 	acctest.Eventually(t, "node3 to be reachable", func() bool {
 		node, err := l.findNode("node3")
-		return err == nil && node.Status.State == dockerswarm.NodeStateReady && node.ManagerStatus != nil && node.ManagerStatus.Reachability == dockerswarm.ReachabilityReachable
+		return err == nil && node.Status.State == dockerswarm.NodeStateReady && node.ManagerStatus != nil &&
+			node.ManagerStatus.Reachability == dockerswarm.ReachabilityReachable
 	})
 	roles("manager", "worker")
 	w.Must("apply", "-auto-approve")

@@ -47,7 +47,9 @@ func TestAccSwarmLogs(t *testing.T) {
 	says := func(code int, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			var out bytes.Buffer
-			args := []string{"--engine", "swarm", "--endpoint", l.bed.Nodes[0].Host(), "--cluster", l.name, l.name, "--follow"}
+			args := []string{
+				"--engine", "swarm", "--endpoint", l.bed.Nodes[0].Host(), "--cluster", l.name, l.name, "--follow",
+			}
 			err := logs.Run(t.Context(), args, engines, nil, &out)
 			exit, failed := errors.AsType[*command.ExitError](err)
 			if failed != (code != 0) || failed && exit.Code != code || !failed && err != nil {
@@ -63,7 +65,11 @@ func TestAccSwarmLogs(t *testing.T) {
 		resource.TestStep{Config: config(1, 0), Check: says(0, "begins\nrun 1\n")},
 		resource.TestStep{Config: config(2, 0), Check: says(0, "begins\nrun 2\n")},
 		resource.TestStep{Config: completed(config(3, 7)), ExpectError: fails},
-		resource.TestStep{PreConfig: expect(7, "begins\nrun 3\nbegins\nrun 3\n"), Config: completed(config(4, 9)), ExpectError: fails},
-		resource.TestStep{PreConfig: expect(9, "begins\nrun 4\n"), Config: config(5, 0), Check: says(0, "begins\nrun 5\n")},
+		resource.TestStep{
+			PreConfig: expect(7, "begins\nrun 3\nbegins\nrun 3\n"), Config: completed(config(4, 9)), ExpectError: fails,
+		},
+		resource.TestStep{
+			PreConfig: expect(9, "begins\nrun 4\n"), Config: config(5, 0), Check: says(0, "begins\nrun 5\n"),
+		},
 	)
 }

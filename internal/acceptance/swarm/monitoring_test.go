@@ -89,12 +89,14 @@ output "host" {
 }`, prometheusImage, prometheusPort, on.Name))
 	w.Must("get")
 	w.Must("apply", "-auto-approve")
-	if got, want := strings.TrimSpace(w.Must("output", "-raw", "host")), on.Name+" http://monitoring-prometheus-0:9090"; got != want {
+	if got, want := strings.TrimSpace(w.Must("output", "-raw", "host")), on.Name+
+		" http://monitoring-prometheus-0:9090"; got != want {
 		t.Errorf("Prometheus is at %q, want %q", got, want)
 	}
 
 	p := acceptance.Prometheus{
-		TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: w.bed.DialContext}}, URL: fmt.Sprintf("http://%s:%d", on.Address, prometheusPort),
+		TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: w.bed.DialContext}},
+		URL: fmt.Sprintf("http://%s:%d", on.Address, prometheusPort),
 	}
 	var targets map[string]string
 	t.Cleanup(func() {
@@ -106,7 +108,8 @@ output "host" {
 		targets = p.Targets()
 		up := 0
 		for at, health := range targets {
-			if health == "up" && (strings.HasSuffix(at, ":9465/metrics") || strings.HasSuffix(at, ":9466/metrics") || at == "http://localhost:9090/metrics") {
+			if health == "up" && (strings.HasSuffix(at, ":9465/metrics") || strings.HasSuffix(at, ":9466/metrics") ||
+				at == "http://localhost:9090/metrics") {
 				up++
 			}
 		}
@@ -140,14 +143,16 @@ output "host" {
 			acctest.Eventually(t, name+" to show "+expression, func() bool {
 				found, err := p.Query(expression)
 				w.must(err)
-				return len(found) > 0 || name == "gpus.json" || name == "autoscaling.json" // there are neither GPUs nor policies
+				// there are neither GPUs nor policies
+				return len(found) > 0 || name == "gpus.json" || name == "autoscaling.json"
 			})
 		}
 	}
 	acctest.Eventually(t, "the alert rules to be evaluated", func() bool {
 		rules, err := p.Alerts()
 		w.must(err)
-		return len(rules) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(rules)), func(health string) bool { return health != "ok" })
+		return len(rules) > 0 &&
+			!slices.ContainsFunc(slices.Collect(maps.Values(rules)), func(health string) bool { return health != "ok" })
 	})
 	w.ExpectNoChange("with Prometheus at work")
 }

@@ -52,11 +52,16 @@ func TestAccSwarmPool(t *testing.T) {
 			),
 		},
 		resource.TestStep{
-			Config: spark(`replicas = 4, update = { parallelism = 2, delay = "1s", on_failure = "rollback" }`), ConfigPlanChecks: nothing,
-			Check: l.changes(),
+			Config: spark(
+				`replicas = 4, update = { parallelism = 2, delay = "1s", on_failure = "rollback" }`,
+			),
+			ConfigPlanChecks: nothing,
+			Check:            l.changes(),
 		},
 		resource.TestStep{
-			Config: spark(`replicas = 4, env = { RATE = "1" }, update = { parallelism = 2, delay = "1000ms", on_failure = "rollback" }`), ConfigPlanChecks: nothing,
+			Config: spark(
+				`replicas = 4, env = { RATE = "1" }, update = { parallelism = 2, delay = "1000ms", on_failure = "rollback" }`,
+			), ConfigPlanChecks: nothing,
 			Check: l.changes("~farm-worker.1", "~farm-worker.2", "~farm-worker.3", "~farm-worker.4"),
 		},
 		resource.TestStep{

@@ -62,21 +62,25 @@ func TestAccSwarmCallFails(t *testing.T) {
 			writes int
 			// fail says which of them meet with a fault.
 			fail iter.Seq[int]
-			make func(t *testing.T, proxy *testbed.Proxy, name string) (l *swarmLab, config string, members int, gone func())
+			make func(
+				t *testing.T, proxy *testbed.Proxy, name string,
+			) (l *swarmLab, config string, members int, gone func())
 		}{
-			{"cluster", 4, acctest.Kills(2, 3), func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
-				l := newSwarmLab(t, bed, name)
-				return l, strings.Replace(l.cluster(""), bed.Nodes[0].Host(), proxy.Host(), 1), 0, l.expectNothing
-			}},
-			{"group", 12, acctest.Kills(4, 8, 12), func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
-				l := *stands.swarmLab
-				l.T = t
-				return &l, l.lodger(proxy.Host(), name, workers(2, "file:/etc/setting", "wait")+`
+			{"cluster", 4, acctest.Kills(2, 3),
+				func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
+					l := newSwarmLab(t, bed, name)
+					return l, strings.Replace(l.cluster(""), bed.Nodes[0].Host(), proxy.Host(), 1), 0, l.expectNothing
+				}},
+			{"group", 12, acctest.Kills(4, 8, 12),
+				func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
+					l := *stands.swarmLab
+					l.T = t
+					return &l, l.lodger(proxy.Host(), name, workers(2, "file:/etc/setting", "wait")+`
   container = {
     configs = { setting = { content = "1", target = "/etc/setting" } }
     secrets = { token = { value = "hidden", version = "1" } }
   }`), 2, func() { l.expectNoTrace(name) }
-			}},
+				}},
 		} {
 			for k := range c.fail {
 				if k > c.writes {

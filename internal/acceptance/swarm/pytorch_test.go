@@ -54,7 +54,8 @@ func TestAccPyTorchPlansOnSwarm(t *testing.T) {
 	for _, r := range plan.ResourceChanges {
 		planned = append(planned, fmt.Sprintf("%s of %s", r.Change.Actions, r.Address))
 	}
-	if !slices.Contains(planned, "[create] of trainyard_image.pytorch[0]") || !slices.Contains(planned, "[create] of trainyard_group.ddp") {
+	if !slices.Contains(planned, "[create] of trainyard_image.pytorch[0]") ||
+		!slices.Contains(planned, "[create] of trainyard_group.ddp") {
 		t.Errorf("the plan holds %q, want the image and the group created", planned)
 	}
 }
@@ -74,7 +75,8 @@ type trained struct {
 func TestAccPyTorch(t *testing.T) {
 	archive := os.Getenv(torchVariable)
 	if archive == "" {
-		t.Skipf("this takes an image of 1.4 GB, the docker-archive of which is named by %s: run make test-torch", torchVariable)
+		t.Skipf("this takes an image of 1.4 GB, the docker-archive of which is named by %s: run make test-torch",
+			torchVariable)
 	}
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -109,7 +111,8 @@ func (w *swarmWorkspace) expectTrained() {
 	ranks := outputs.Ranks.Value
 	w.swarmLab.Logf("trained in %.1f s, to an accuracy of %.1f %%", ranks[0].Seconds, 100*outputs.Accuracy.Value)
 	if outputs.Phase.Value != "completed" || outputs.Accuracy.Value < 0.9 || len(ranks) != torchRanks {
-		w.swarmLab.Errorf("phase %s, accuracy %v, %d ranks; want completed, more than 0.9, %d", outputs.Phase.Value, outputs.Accuracy.Value, len(ranks), torchRanks)
+		w.swarmLab.Errorf("phase %s, accuracy %v, %d ranks; want completed, more than 0.9, %d", outputs.Phase.Value,
+			outputs.Accuracy.Value, len(ranks), torchRanks)
 	}
 	for i, rank := range ranks {
 		// They start with equal parameters and end with equal ones, though each has trained on its own images.
@@ -126,14 +129,16 @@ func (w *swarmWorkspace) expectTrained() {
 // expectRanksApart fails unless each rank ended on its own node, in its first attempt.
 func (w *swarmWorkspace) expectRanksApart() {
 	w.swarmLab.Helper()
-	tasks, err := w.bed.Nodes[0].Client().TaskList(w.Context(), dockerswarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=ddp"))})
+	tasks, err := w.bed.Nodes[0].Client().TaskList(w.Context(),
+		dockerswarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=ddp"))})
 	w.must(err)
 	nodes, ended := map[string]bool{}, map[dockerswarm.TaskState]int{}
 	for _, task := range tasks {
 		nodes[task.NodeID] = true
 		ended[task.Status.State]++
 	}
-	if want := map[dockerswarm.TaskState]int{dockerswarm.TaskStateComplete: torchRanks}; !maps.Equal(ended, want) || len(nodes) != torchRanks {
+	if want := map[dockerswarm.TaskState]int{dockerswarm.TaskStateComplete: torchRanks}; !maps.Equal(ended, want) ||
+		len(nodes) != torchRanks {
 		w.swarmLab.Errorf("the ranks ended as %v on %d nodes, want %v on %d", ended, len(nodes), want, torchRanks)
 	}
 }

@@ -35,7 +35,8 @@ func TestAccQuickstartOnSwarm(t *testing.T) {
 	for _, node := range bed.Nodes {
 		hosts = append(hosts, fmt.Sprintf("%s = { address = %q }", node.Name, node.Host()))
 	}
-	w.Write("terraform.tfvars", fmt.Sprintf("engine = \"swarm\"\nhosts = { %s }\nsteps = 300\n", strings.Join(hosts, ", ")))
+	w.Write("terraform.tfvars",
+		fmt.Sprintf("engine = \"swarm\"\nhosts = { %s }\nsteps = 300\n", strings.Join(hosts, ", ")))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("after the training")
 

@@ -29,7 +29,8 @@ func testAccSwarmControllerRejected(t *testing.T, engine string) {
 		`The controller mounts the host's Docker socket. Run docker context inspect --format '{{.Endpoints.docker.Host}}' on the host, ` +
 		`and set hosts["node1"].socket to the path after unix://. A host without a socket can't run the controller: make another host a manager.`
 	job := func(worker, attributes string) string {
-		return l.group(fmt.Sprintf("image = %q\n  roles = { worker = { replicas = 2, %s } }\n  %s", memberImage, worker, attributes))
+		return l.group(fmt.Sprintf("image = %q\n  roles = { worker = { replicas = 2, %s } }\n  %s", memberImage, worker,
+			attributes))
 	}
 	running := job(`args = ["wait"]`, `completion = { when = "all" }`)
 	const status = `
@@ -53,15 +54,18 @@ output "agents" {
 	if err == nil {
 		t.Fatalf("the apply of a cluster whose controller can't run succeeded:\n%s", output)
 	}
-	acceptance.ExpectSaid(t, output, `Error: Controller or agents of cluster "rootless" not running`, why, "run terraform untaint first")
+	acceptance.ExpectSaid(t, output, `Error: Controller or agents of cluster "rootless" not running`, why,
+		"run terraform untaint first")
 	if n := len(l.tasksOf(l.service("trainyard-rootless-agent").ID)); n != 1 {
 		t.Errorf("%d agents are left, want 1", n)
 	}
 	w.Must("untaint", "trainyard_cluster.lab")
 
 	w.configure(l.cluster(""), running, status)
-	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `Warning: Controller or agents of cluster "rootless" not running`, why,
-		`Warning: No controller for group "rootless"`, `Until the controller runs, failed members are not restarted, and completion goes undetected.`,
+	acceptance.ExpectSaid(t, w.Must("apply",
+		"-auto-approve"), `Warning: Controller or agents of cluster "rootless" not running`, why,
+		`Warning: No controller for group "rootless"`,
+		`Until the controller runs, failed members are not restarted, and completion goes undetected.`,
 		`controller = "failing on node1"`, `agents = { "node1" = "running" }`)
 
 	// Without a controller nobody retries, but the apply still ends.
@@ -70,10 +74,12 @@ output "agents" {
 	if err == nil {
 		t.Errorf("a command that is not there was started:\n%s", output)
 	}
-	acceptance.ExpectSaid(t, output, "Error: Member failed", "member rootless-worker-", "OCI runtime create failed", "/nowhere")
+	acceptance.ExpectSaid(t, output, "Error: Member failed", "member rootless-worker-", "OCI runtime create failed",
+		"/nowhere")
 
 	// With the path set, the controller runs and plans no longer warn.
-	declared := strings.Replace(l.cluster(""), "network ", fmt.Sprintf("hosts    = { node1 = { socket = %q } }\n  network ", bed.Nodes[0].Socket), 1)
+	declared := strings.Replace(l.cluster(""), "network ",
+		fmt.Sprintf("hosts    = { node1 = { socket = %q } }\n  network ", bed.Nodes[0].Socket), 1)
 	w.configure(declared, running, status)
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `controller = "running on node1"`)
 	if output := w.Must("plan"); strings.Contains(output, "Warning: Controller") {
@@ -118,22 +124,26 @@ data "trainyard_utilisation" "now" {
 
 output "measured" { value = [for host, u in data.trainyard_utilisation.now.hosts : host if u.cpus != null] }
 `)
-	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), fmt.Sprintf("image_id = %q", id), `measured = [ "node1", "node2", "node3", ]`)
+	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), fmt.Sprintf("image_id = %q", id),
+		`measured = [ "node1", "node2", "node3", ]`)
 	w.ExpectNoChange("on hosts of different Engines")
 
 	// The controller's image has the same name on each of them.
 	for range bed.Nodes {
 		host := l.hostOfController(bed.Nodes[2])
-		l.updateNode(host.Name, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityPause })
+		l.updateNode(host.Name,
+			func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityPause })
 		l.change("trainyard-motley-controller", func(spec *dockerswarm.ServiceSpec) { spec.TaskTemplate.ForceUpdate++ })
 		if slices.ContainsFunc(bed.Nodes, func(n *testbed.Node) bool {
 			return l.node(n.Name).Spec.Availability == dockerswarm.NodeAvailabilityActive
 		}) {
-			acctest.Eventually(t, "the controller to leave "+host.Name, func() bool { return l.hostOfController(bed.Nodes[2]) != host })
+			acctest.Eventually(t, "the controller to leave "+host.Name,
+				func() bool { return l.hostOfController(bed.Nodes[2]) != host })
 		}
 	}
 	for _, node := range bed.Nodes {
-		l.updateNode(node.Name, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityActive })
+		l.updateNode(node.Name,
+			func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityActive })
 	}
 	w.Must("destroy", "-auto-approve")
 	l.expectImages(t.Context(), l.image)

@@ -32,7 +32,9 @@ func TestAccSwarmSecrets(t *testing.T) {
 	is, err := l.bed.Nodes[0].Client().SwarmInspect(t.Context())
 	l.must(err)
 	// The values don't look like secrets, so nothing can hide them by guessing.
-	first, second := credentials{"token": "the-first-of-two", "joining": is.JoinTokens.Worker}, credentials{"token": "the-second-of-two", "joining": is.JoinTokens.Worker}
+	first, second := credentials{
+		"token": "the-first-of-two", "joining": is.JoinTokens.Worker,
+	}, credentials{"token": "the-second-of-two", "joining": is.JoinTokens.Worker}
 	config := func(c credentials, version string) {
 		declarations := c.set(w)
 		w.configure(declarations, l.cluster(""), l.group(fmt.Sprintf(`
@@ -53,7 +55,8 @@ ephemeral "trainyard_join_token" "worker" {
 	}
 	reads := func(want ...string) {
 		t.Helper()
-		acctest.Eventually(t, fmt.Sprintf("the member to write %q", want), func() bool { return slices.Equal(want, l.logs(l.member("worker", 0))) })
+		acctest.Eventually(t, fmt.Sprintf("the member to write %q", want),
+			func() bool { return slices.Equal(want, l.logs(l.member("worker", 0))) })
 	}
 	joining := fmt.Sprintf("/keys/join 440 %q", is.JoinTokens.Worker+" "+l.bed.Nodes[0].Address.String()+":2377")
 	const setting = `/etc/setting 444 "rate=0.1"`
@@ -91,7 +94,8 @@ func (l *swarmLab) kill(node, member string) {
 	l.Helper()
 	i := slices.IndexFunc(l.bed.Nodes, func(n *testbed.Node) bool { return n.Name == node })
 	docker := l.bed.Nodes[i].Client()
-	containers, err := docker.ContainerList(l.Context(), container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.member="+member))})
+	containers, err := docker.ContainerList(l.Context(),
+		container.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.member="+member))})
 	l.must(err)
 	for _, c := range containers {
 		l.must(docker.ContainerKill(l.Context(), c.ID, "KILL"))
@@ -149,7 +153,8 @@ data "trainyard_utilisation" "now" {
 			acctest.Eventually(l, "the first samples", func() bool {
 				usage, err := l.engine().Usage(t.Context(), time.Second)
 				l.must(err)
-				return usage.Hosts["node2"].MemoryMiB.Last != nil && usage.Members["seen-ps-0"].MemoryMiB.Last != nil && usage.Members["seen-worker-0"].MemoryMiB.Last != nil
+				return usage.Hosts["node2"].MemoryMiB.Last != nil && usage.Members["seen-ps-0"].MemoryMiB.Last != nil &&
+					usage.Members["seen-worker-0"].MemoryMiB.Last != nil
 			})
 		},
 		Config: job + sources,
@@ -160,8 +165,10 @@ data "trainyard_utilisation" "now" {
 			known("group.job", member("seen-ps-0").AtMapKey("state"), exactly("running")),
 			known("group.job", member("seen-worker-0").AtMapKey("state"), exactly("running")),
 			known("group.job", member("seen-worker-0").AtMapKey("host"), exactly("node2")),
-			known("logs.tail", tfjsonpath.New("lines"), knownvalue.ListExact([]knownvalue.Check{exactly("two"), exactly("three")})),
-			known("utilisation.now", tfjsonpath.New("hosts").AtMapKey("node2").AtMapKey("memory_mib"), knownvalue.Int64Exact(memory)),
+			known("logs.tail", tfjsonpath.New("lines"),
+				knownvalue.ListExact([]knownvalue.Check{exactly("two"), exactly("three")})),
+			known("utilisation.now", tfjsonpath.New("hosts").AtMapKey("node2").AtMapKey("memory_mib"),
+				knownvalue.Int64Exact(memory)),
 			known("utilisation.now", tfjsonpath.New("hosts").AtMapKey("node2").AtMapKey("memory_used_mib"), positive),
 			known("utilisation.now", member("seen-ps-0").AtMapKey("memory_used_mib"), positive),
 			known("utilisation.now", member("seen-worker-0").AtMapKey("memory_used_mib"), positive),

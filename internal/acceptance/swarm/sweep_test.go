@@ -60,13 +60,15 @@ resource "trainyard_sweep" "trials" {
 		}
 		return n
 	}
-	swept("six runs to be on, some of them where a host will die", func(runs map[string]domain.Run, s sweep.Summary) bool {
-		return s.Counts[domain.RunRunning] == 6 && on(runs, victim.Name) > 0
-	})
+	swept("six runs to be on, some of them where a host will die",
+		func(runs map[string]domain.Run, s sweep.Summary) bool {
+			return s.Counts[domain.RunRunning] == 6 && on(runs, victim.Name) > 0
+		})
 	acctest.Eventually(t, "their members to run", func() bool {
 		observed, err := r.Engine.Observe(t.Context(), "trials")
 		l.must(err)
-		return len(observed) == 6 && !slices.ContainsFunc(observed, func(o domain.Observed) bool { return o.State != domain.StateRunning })
+		return len(observed) == 6 &&
+			!slices.ContainsFunc(observed, func(o domain.Observed) bool { return o.State != domain.StateRunning })
 	})
 	w.ExpectNoChange("with runs on")
 	l.must(victim.Crash())

@@ -54,8 +54,10 @@ func TestAccHosts(t *testing.T) {
 			Check: resource.ComposeTestCheckFunc(
 				l.expectMembers(1, 1, 0),
 				resource.TestCheckResourceAttr(acceptance.TheLab, "endpoint", address(one)),
-				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-0", fmt.Sprintf("%s:%d", one.Address, l.port)),
-				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1", fmt.Sprintf("%s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-0",
+					fmt.Sprintf("%s:%d", one.Address, l.port)),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1",
+					fmt.Sprintf("%s:%d", two.Address, l.port)),
 				resource.TestCheckResourceAttr(clusterData, "controller.state", "running"),
 				resource.TestCheckResourceAttr(clusterData, "controller.host", one.Name),
 				resource.TestCheckResourceAttr(clusterData, "agents.%", "2"),
@@ -68,13 +70,16 @@ func TestAccHosts(t *testing.T) {
 			),
 		},
 		resource.TestStep{
-			PreConfig: func() { l.awaitLines("job-worker-1", 1) },
-			Config:    l.config(l.answering(l.cluster(one, two, three)), waiting(3), reads, readLog), ConfigPlanChecks: update,
+			PreConfig:        func() { l.awaitLines("job-worker-1", 1) },
+			Config:           l.config(l.answering(l.cluster(one, two, three)), waiting(3), reads, readLog),
+			ConfigPlanChecks: update,
 			Check: resource.ComposeTestCheckFunc(
 				l.expectMembers(1, 1, 1),
 				resource.TestCheckResourceAttr("data.trainyard_logs.job", "lines.0", "hello from job-worker-1"),
-				resource.TestCheckResourceAttr(clusterData, "controller.metrics_address", metricsAt(one, l.metricsPort()+1)),
-				resource.TestCheckResourceAttr(clusterData, "agents."+three.Name+".metrics_address", metricsAt(three, l.metricsPort())),
+				resource.TestCheckResourceAttr(clusterData, "controller.metrics_address",
+					metricsAt(one, l.metricsPort()+1)),
+				resource.TestCheckResourceAttr(clusterData, "agents."+three.Name+".metrics_address",
+					metricsAt(three, l.metricsPort())),
 				l.expectMetrics(one, two, three),
 				func(*terraform.State) error { unit = l.unitOf(three, "job-worker-2"); return nil },
 			),
@@ -117,7 +122,9 @@ func TestAccHandsOnHosts(t *testing.T) {
 		},
 		resource.TestStep{
 			PreConfig: func() {
-				l.on(two, "systemctl disable --now --quiet %[1]s && rm /etc/systemd/system/%[1]s && systemctl daemon-reload", unit)
+				l.on(two,
+					"systemctl disable --now --quiet %[1]s && rm /etc/systemd/system/%[1]s && systemctl daemon-reload",
+					unit)
 				l.must(acceptance.Differences(1, l.members(two)))
 			},
 			Config: config(1),
@@ -141,8 +148,13 @@ func TestAccHostAway(t *testing.T) {
 	l.test(
 		resource.TestStep{Config: config, Check: l.expectMembers(1, 1)},
 		// Existing logins, such as the controller's, stay.
-		resource.TestStep{PreConfig: func() { l.on(away, "systemctl stop ssh.socket ssh.service") }, Config: config, PlanOnly: true},
+		resource.TestStep{
+			PreConfig: func() { l.on(away, "systemctl stop ssh.socket ssh.service") }, Config: config, PlanOnly: true,
+		},
 		resource.TestStep{Config: config + other, Check: l.expectMembers(2, 1)},
-		resource.TestStep{PreConfig: func() { l.on(away, "systemctl start ssh.service") }, Config: config, Check: l.expectMembers(1, 1)},
+		resource.TestStep{
+			PreConfig: func() { l.on(away, "systemctl start ssh.service") }, Config: config,
+			Check: l.expectMembers(1, 1),
+		},
 	)
 }

@@ -38,7 +38,8 @@ func dockerBed(t *testing.T) *testbed.Hosts {
 // container returns the ID of a member's container on a host; empty for none.
 func (l *lab) container(host *testbed.Host, member string) string {
 	l.Helper()
-	return strings.TrimSpace(l.on(host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.member=%s", l.name, member))
+	return strings.TrimSpace(l.on(host,
+		"docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.member=%s", l.name, member))
 }
 
 // containers returns the IDs of members' containers on their hosts, each of which has one.
@@ -90,25 +91,29 @@ func TestAccContainers(t *testing.T) {
 	logs := "data.trainyard_logs.job"
 	l.test(
 		resource.TestStep{
-			Config:      config(trainer, `container = { ports = { board = { target = 80, published = local.port } } }`),
-			ExpectError: acceptance.Says(`roles["worker"].container.ports["board"].published`, `can't publish port 80 as `+fmt.Sprint(l.port), fmt.Sprintf("set target = %d", l.port)),
+			Config: config(trainer, `container = { ports = { board = { target = 80, published = local.port } } }`),
+			ExpectError: acceptance.Says(`roles["worker"].container.ports["board"].published`,
+				`can't publish port 80 as `+fmt.Sprint(l.port), fmt.Sprintf("set target = %d", l.port)),
 		},
 		resource.TestStep{
 			Config: config(trainer, with("")),
 			Check: resource.ComposeTestCheckFunc(
 				changed("+job-worker-0", "+job-worker-1"),
-				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1", fmt.Sprintf("%s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(acceptance.TheJob, "members.job-worker-1",
+					fmt.Sprintf("%s:%d", two.Address, l.port)),
 				func(*terraform.State) error {
 					return acceptance.Differences(1, l.running(1, one, two)) // the plain one
 				},
 			),
 		},
 		resource.TestStep{
-			PreConfig: func() { l.awaitLines("job-worker-1", 3) },
-			Config:    config(trainer, with("")) + readLog, ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
+			PreConfig:        func() { l.awaitLines("job-worker-1", 3) },
+			Config:           config(trainer, with("")) + readLog,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
 			Check: resource.ComposeTestCheckFunc(
 				changed(),
-				resource.TestCheckResourceAttr(logs, "lines.0", fmt.Sprintf("hello from job-worker-1 at %s:%d", two.Address, l.port)),
+				resource.TestCheckResourceAttr(logs, "lines.0",
+					fmt.Sprintf("hello from job-worker-1 at %s:%d", two.Address, l.port)),
 				resource.TestCheckResourceAttr(logs, "lines.1", `/etc/settings 444 "rate = 0.1"`),
 				resource.TestCheckResourceAttr(logs, "lines.2", `/run/secrets/token 400 "hunter2"`),
 			),
@@ -116,8 +121,10 @@ func TestAccContainers(t *testing.T) {
 		resource.TestStep{
 			Config:           config(trainer, with(`shm_size_mib = 128`)),
 			ConfigPlanChecks: acceptance.Action(plancheck.ResourceActionUpdate),
-			Check: resource.ComposeTestCheckFunc(changed("~job-worker-0", "~job-worker-1"), func(*terraform.State) error {
-				shm := l.on(two, "docker inspect --format '{{.HostConfig.ShmSize}}' %s", l.container(two, "job-worker-1"))
+			Check: resource.ComposeTestCheckFunc(changed("~job-worker-0",
+				"~job-worker-1"), func(*terraform.State) error {
+				shm := l.on(two, "docker inspect --format '{{.HostConfig.ShmSize}}' %s",
+					l.container(two, "job-worker-1"))
 				return acceptance.Differences("134217728", strings.TrimSpace(shm))
 			}),
 		},
@@ -135,10 +142,14 @@ func TestAccContainers(t *testing.T) {
 			Check:            changed("~job-worker-0"),
 		},
 		resource.TestStep{
-			Config:      config("trainer:2", with("")),
-			ExpectError: acceptance.Says(`roles["worker"].image`, `host "`+one.Name+`" can't run role "worker"`, `image "trainer:2" not found`, `host "`+two.Name+`" can't run role "worker"`, "docker load"),
+			Config: config("trainer:2", with("")),
+			ExpectError: acceptance.Says(`roles["worker"].image`, `host "`+one.Name+`" can't run role "worker"`,
+				`image "trainer:2" not found`, `host "`+two.Name+`" can't run role "worker"`, "docker load"),
 		},
-		resource.TestStep{Config: config(trainer, with(`shm_size_mib = 128`)), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed()},
+		resource.TestStep{
+			Config:           config(trainer, with(`shm_size_mib = 128`)),
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed(),
+		},
 	)
 }
 
@@ -183,7 +194,8 @@ resource "trainyard_files" "code" {
   name    = "code"
   source  = "${path.module}/code"
 }
-`, sweep("own", "results", ""), sweep("shared", "/data/out", fmt.Sprintf(`{ source = %q, target = "/data" }`, mounted))))
+`, sweep("own", "results",
+		""), sweep("shared", "/data/out", fmt.Sprintf(`{ source = %q, target = "/data" }`, mounted))))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("once the runs have ended")
 	for _, name := range []string{"own", "shared"} {
@@ -215,15 +227,20 @@ func TestAccContainersLack(t *testing.T) {
 	host, uuids := l.hosts[0], []string{devices[0].UUID, devices[1].UUID}
 	pool := acceptance.Pool("p", fmt.Sprintf("devices = { %s = %s }", host.Name, acceptance.List(uuids...)))
 	group := func(worker string) string {
-		return job(fmt.Sprintf("image = %q\n  args = [\"wait\"]\n  roles = {\n    ps = { replicas = 1 }\n    %s\n  }", trainer, worker))
+		return job(fmt.Sprintf("image = %q\n  args = [\"wait\"]\n  roles = {\n    ps = { replicas = 1 }\n    %s\n  }",
+			trainer, worker))
 	}
-	onGPUs := group(`worker = { replicas = 2, gpus = { pool = trainyard_gpu_pool.p.name }, args = ["file:` + testbed.VisibleDevices + `", "wait"] }`)
-	noEngine := acceptance.Says(`roles["ps"].image`, `host "`+host.Name+`" has no running Docker Engine, and role "ps" needs one for its image "`+trainer+`"`,
+	onGPUs := group(`worker = { replicas = 2, gpus = { pool = trainyard_gpu_pool.p.name }, args = ["file:` +
+		testbed.VisibleDevices + `", "wait"] }`)
+	noEngine := acceptance.Says(`roles["ps"].image`,
+		`host "`+host.Name+`" has no running Docker Engine, and role "ps" needs one for its image "`+trainer+`"`,
+
 		"sudo apt-get install -y docker.io", "sudo systemctl enable --now docker")
 
 	l.on(host, "systemctl disable --now --quiet docker.socket docker.service")
 	t.Cleanup(func() {
-		l.on(host, "rm -f /usr/bin/nvidia-container-runtime-hook && systemctl enable --quiet docker.socket docker.service && systemctl restart docker")
+		l.on(host,
+			"rm -f /usr/bin/nvidia-container-runtime-hook && systemctl enable --quiet docker.socket docker.service && systemctl restart docker")
 	})
 	l.test(
 		resource.TestStep{Config: l.config(l.cluster(host), group("")), PlanOnly: true, ExpectError: noEngine},
@@ -233,7 +250,9 @@ func TestAccContainersLack(t *testing.T) {
 			// The socket starts the Engine on demand, which on a busy machine takes longer than a plan waits.
 			PreConfig: func() { l.on(host, "systemctl start docker.socket && docker version") },
 			Config:    l.config(l.cluster(host), pool, onGPUs),
-			ExpectError: acceptance.Says(`roles["worker"].gpus`, `host "`+host.Name+`" lacks NVIDIA's container toolkit, and role "worker" needs it for GPUs`,
+			ExpectError: acceptance.Says(`roles["worker"].gpus`,
+				`host "`+host.Name+`" lacks NVIDIA's container toolkit, and role "worker" needs it for GPUs`,
+
 				"sudo apt-get install -y nvidia-container-toolkit", "sudo systemctl restart docker"),
 		},
 		resource.TestStep{
@@ -244,7 +263,8 @@ func TestAccContainersLack(t *testing.T) {
 				for _, member := range []string{"job-worker-0", "job-worker-1"} {
 					acctest.Eventually(t, member+" to tell which GPUs it has", func() bool {
 						output := l.on(host, "docker logs %s 2>&1", l.container(host, member))
-						i := slices.IndexFunc(uuids, func(uuid string) bool { return strings.Contains(output, fmt.Sprintf("%q", uuid+"\n")) })
+						i := slices.IndexFunc(uuids,
+							func(uuid string) bool { return strings.Contains(output, fmt.Sprintf("%q", uuid+"\n")) })
 						if i >= 0 {
 							given = append(given, uuids[i])
 						}
@@ -252,14 +272,17 @@ func TestAccContainersLack(t *testing.T) {
 					})
 				}
 				slices.Sort(given)
-				none := strings.TrimSpace(l.on(host, "docker inspect --format '{{len .HostConfig.DeviceRequests}}' %s", l.container(host, "job-ps-0")))
+				none := strings.TrimSpace(l.on(host, "docker inspect --format '{{len .HostConfig.DeviceRequests}}' %s",
+					l.container(host, "job-ps-0")))
 				return acceptance.Differences(append(slices.Sorted(slices.Values(uuids)), "0"), append(given, none))
 			},
 		},
 		resource.TestStep{
 			Config: l.config(l.cluster(host), pool, job(`image = "localhost:1/trainer:1"
   roles = { ps = { replicas = 1, restart = { condition = "never" } } }`)),
-			ExpectError: acceptance.Says(`image "localhost:1/trainer:1" can't be pulled`, "if localhost:1 wants credentials, there are none", "docker.registries", "sudo docker login localhost:1"),
+			ExpectError: acceptance.Says(`image "localhost:1/trainer:1" can't be pulled`,
+				"if localhost:1 wants credentials, there are none", "docker.registries",
+				"sudo docker login localhost:1"),
 		},
 	)
 }

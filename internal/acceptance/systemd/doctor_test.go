@@ -19,7 +19,10 @@ import (
 // examine returns what the command says of hosts, by their addresses, and its exit code.
 func (l *lab) examine(args ...string) (map[string]doctor.HostReport, int) {
 	l.Helper()
-	args = append([]string{"doctor", "--json", "--identity-file", l.bed.KeyFile, "--known-hosts-file", l.bed.KnownHosts}, args...)
+	args = append([]string{
+		"doctor", "--json", "--identity-file", l.bed.KeyFile, "--known-hosts-file", l.bed.KnownHosts,
+	},
+		args...)
 	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
 	output, _ := command.Output() // the exit code tells
 	var report doctor.Report
@@ -69,7 +72,8 @@ func TestAccDoctor(t *testing.T) {
 		t.Errorf("the exit code is %d, and the hosts are %+v", code, hosts)
 	}
 	// These hosts have no Docker Engine, and without GPUs nothing else is missing for a Swarm.
-	if checks, _ := problems(hosts[fit]); !slices.Equal(checks, []string{"docker"}) || hosts[fit].Ready["swarm"] || !hosts[fit].Ready["systemd"] {
+	if checks, _ := problems(hosts[fit]); !slices.Equal(checks, []string{"docker"}) || hosts[fit].Ready["swarm"] ||
+		!hosts[fit].Ready["systemd"] {
 		t.Errorf("for both engines, the host is %+v", hosts[fit])
 	}
 }
@@ -99,8 +103,10 @@ func TestAccDoctorOfSwarm(t *testing.T) {
 		return fixes
 	}
 	expect("root")
-	l.on(host, "%s", "cat >/etc/systemd/system/squatter.service <<'END'\n"+squatter+"END\nsystemctl daemon-reload && systemctl enable --now squatter")
-	acctest.Eventually(t, "somebody to have the port", func() bool { return strings.Contains(l.on(host, "ss -lnt"), ":7946 ") })
+	l.on(host, "%s", "cat >/etc/systemd/system/squatter.service <<'END'\n"+squatter+
+		"END\nsystemctl daemon-reload && systemctl enable --now squatter")
+	acctest.Eventually(t, "somebody to have the port",
+		func() bool { return strings.Contains(l.on(host, "ss -lnt"), ":7946 ") })
 	l.on(host, "%s", expect("root", "swarm-ports")[0])
 	expect("root")
 	l.on(host, "%s", expect("ops", "docker")[0])

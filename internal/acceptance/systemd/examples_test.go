@@ -32,14 +32,16 @@ func TestAccExamples(t *testing.T) {
 		}
 		planned++
 		w := acctest.NewWorkspace(t, l.provider)
-		w.Write("main.tf", required+l.providerBlock()+exampleHost.ReplaceAllStringFunc(string(content), func(at string) string {
-			var number int
-			if _, err := fmt.Sscanf(at, "ssh://ops@gpu%d", &number); err != nil || number < 1 || number > len(l.hosts) {
-				t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, at, len(l.hosts))
-			}
-			host := l.hosts[number-1]
-			return fmt.Sprintf(`%s", advertise_address = "%s:22`, address(host), host.Address) // for other hosts
-		}))
+		w.Write("main.tf",
+			required+l.providerBlock()+exampleHost.ReplaceAllStringFunc(string(content), func(at string) string {
+				var number int
+				if _, err := fmt.Sscanf(at, "ssh://ops@gpu%d", &number); err != nil || number < 1 ||
+					number > len(l.hosts) {
+					t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, at, len(l.hosts))
+				}
+				host := l.hosts[number-1]
+				return fmt.Sprintf(`%s", advertise_address = "%s:22`, address(host), host.Address) // for other hosts
+			}))
 		w.Must("plan")
 	}
 	if planned == 0 {
@@ -91,16 +93,19 @@ func (l *lab) trains(w *acctest.Workspace, variables string) {
 	var hosts strings.Builder
 	for i, host := range l.hosts {
 		role := []string{"manager", "worker"}[i]
-		fmt.Fprintf(&hosts, "  %s = { address = %q, advertise_address = %q, role = %q }\n", host.Name, address(host), host.Address.String()+":22", role)
+		fmt.Fprintf(&hosts, "  %s = { address = %q, advertise_address = %q, role = %q }\n", host.Name, address(host),
+			host.Address.String()+":22", role)
 	}
-	w.Write("terraform.tfvars", fmt.Sprintf("%s\nsteps = 300\nhosts = {\n%s}\nssh = { identity_files = [%q], known_hosts_files = [%q] }\n",
-		variables, &hosts, l.bed.KeyFile, l.bed.KnownHosts))
+	w.Write("terraform.tfvars",
+		fmt.Sprintf("%s\nsteps = 300\nhosts = {\n%s}\nssh = { identity_files = [%q], known_hosts_files = [%q] }\n",
+			variables, &hosts, l.bed.KeyFile, l.bed.KnownHosts))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("after the training")
 	var outputs map[string]struct{ Value any }
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
 	accuracy, known := outputs["accuracy"].Value.(float64)
-	if phase, hasPhase := outputs["phase"]; hasPhase && phase.Value != "completed" || !known || accuracy < leastAccuracy {
+	if phase, hasPhase := outputs["phase"]; hasPhase && phase.Value != "completed" || !known ||
+		accuracy < leastAccuracy {
 		l.Errorf("got %v", outputs)
 	}
 	w.Must("destroy", "-auto-approve")

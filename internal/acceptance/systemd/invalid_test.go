@@ -25,10 +25,12 @@ const required = "terraform {\n  required_providers {\n    trainyard = { source 
 func TestAccBadHosts(t *testing.T) {
 	l := newLab(t, 0, 1, 2)
 	one, two, three := l.hosts[0], l.hosts[1], l.hosts[2]
-	l.on(two, "id guest 2>/dev/null || useradd --create-home guest; mkdir -p /home/guest/.ssh && cp /root/.ssh/authorized_keys /home/guest/.ssh/ && chown -R guest: /home/guest")
+	l.on(two,
+		"id guest 2>/dev/null || useradd --create-home guest; mkdir -p /home/guest/.ssh && cp /root/.ssh/authorized_keys /home/guest/.ssh/ && chown -R guest: /home/guest")
 	locally := func(host *testbed.Host) string { return strings.Replace(host.SSH, "127.0.0.1", "localhost", 1) }
 	known := filepath.Join(t.TempDir(), "known_hosts")
-	lines := keyLine(t, l, one, one.SSH) + keyLine(t, l, one, locally(one)) + keyLine(t, l, two, two.SSH) + keyLine(t, l, one, three.SSH)
+	lines := keyLine(t, l, one,
+		one.SSH) + keyLine(t, l, one, locally(one)) + keyLine(t, l, two, two.SSH) + keyLine(t, l, one, three.SSH)
 	l.must(os.WriteFile(known, []byte(lines), 0o600))
 
 	var hosts strings.Builder
@@ -82,26 +84,48 @@ func TestAccInvalid(t *testing.T) {
 	manager := host(0, `role = "manager"`)
 	var steps []resource.TestStep
 	for config, phrases := range map[string][]string{
-		l.clusterOf(host(0, "") + host(1, "")):                                                      {"No single store host", `set role = "manager" on one host, not on 0`},
-		l.clusterOf(manager + host(1, `role = "manager"`)):                                          {"No single store host", "not on 2"},
-		l.clusterOf(manager + host(1, `availability = "drain"`)):                                    {`hosts["host2"].availability`, `does not support availability = "drain"`},
-		l.clusterOf(manager + host(1, `socket = "/run/docker.sock"`)):                               {`hosts["host2"].socket`, `does not support socket`},
-		l.clusterOf(manager + "    b = {}\n"):                                                       {`hosts["b"].address`, `logs in to host "b": give its address`},
-		l.clusterOf(manager + "    b = { address = \"tcp://gpu2\" }\n"):                             {`hosts["b"].address`, `"tcp://gpu2" is not a valid host address`},
-		strings.Replace(l.clusterOf(manager), "hosts", "network = {}\n  hosts", 1):                  {"network", "does not support network"},
-		"resource \"trainyard_cluster\" \"lab\" {\n  name   = \"lab\"\n  engine = \"systemd\"\n}\n": {"needs hosts that it can log in to"},
+		l.clusterOf(host(0, "") + host(1, "")): {
+			"No single store host", `set role = "manager" on one host, not on 0`,
+		},
+		l.clusterOf(manager + host(1, `role = "manager"`)): {
+			"No single store host", "not on 2",
+		},
+		l.clusterOf(manager + host(1, `availability = "drain"`)): {
+			`hosts["host2"].availability`, `does not support availability = "drain"`,
+		},
+		l.clusterOf(manager + host(1, `socket = "/run/docker.sock"`)): {
+			`hosts["host2"].socket`, `does not support socket`,
+		},
+		l.clusterOf(manager + "    b = {}\n"): {
+			`hosts["b"].address`, `logs in to host "b": give its address`,
+		},
+		l.clusterOf(manager + "    b = { address = \"tcp://gpu2\" }\n"): {
+			`hosts["b"].address`, `"tcp://gpu2" is not a valid host address`,
+		},
+		strings.Replace(l.clusterOf(manager), "hosts", "network = {}\n  hosts", 1): {
+			"network", "does not support network",
+		},
+		"resource \"trainyard_cluster\" \"lab\" {\n  name   = \"lab\"\n  engine = \"systemd\"\n}\n": {
+			"needs hosts that it can log in to",
+		},
 		l.clusterOf(manager) + job(`image = "trainer:1"
   roles = { worker = {} }`): {`role "worker" needs one for its image "trainer:1"`, "no /run/docker.sock"},
-		l.clusterOf(manager) + job("roles = { worker = {} }"): {`neither role "worker" nor its group has a command or an image`},
+		l.clusterOf(manager) + job("roles = { worker = {} }"): {
+			`neither role "worker" nor its group has a command or an image`,
+		},
 		l.clusterOf(manager) + job(`image = "trainer:1"
-  roles = { worker = { container = { ports = { a = { target = 80, published = 8080 } } } } }`): {`roles["worker"].container.ports["a"].published`, "set target = 8080"},
-		l.clusterOf(manager) + "resource \"trainyard_image\" \"a\" {\n  cluster = trainyard_cluster.lab\n  name = \"trainer:1\"\n}\n": {
+  roles = { worker = { container = { ports = { a = { target = 80, published = 8080 } } } } }`): {
+			`roles["worker"].container.ports["a"].published`, "set target = 8080",
+		},
+		l.clusterOf(manager) +
+			"resource \"trainyard_image\" \"a\" {\n  cluster = trainyard_cluster.lab\n  name = \"trainer:1\"\n}\n": {
 			"does not copy images to its hosts", "push it to a registry that they can reach", "docker load",
 		},
 		l.clusterOf(manager) + job(`command = ["/no/such/program"]
   roles = { worker = {} }`): {`/no/such/program`},
 	} {
-		steps = append(steps, resource.TestStep{Config: l.config(config), PlanOnly: true, ExpectError: acceptance.Says(phrases...)})
+		steps = append(steps,
+			resource.TestStep{Config: l.config(config), PlanOnly: true, ExpectError: acceptance.Says(phrases...)})
 	}
 	steps = append(steps, resource.TestStep{
 		Config: l.withBinary("/etc/hostname") + l.clusterOf(manager), PlanOnly: true,
@@ -112,7 +136,8 @@ func TestAccInvalid(t *testing.T) {
 
 // withBinary returns the configuration of a provider that installs this program on hosts.
 func (l *lab) withBinary(file string) string {
-	return strings.Replace(l.providerBlock(), "ssh =", fmt.Sprintf("agent_binaries = { %s = %q }\n  ssh =", runtime.GOARCH, file), 1)
+	return strings.Replace(l.providerBlock(), "ssh =",
+		fmt.Sprintf("agent_binaries = { %s = %q }\n  ssh =", runtime.GOARCH, file), 1)
 }
 
 // Hosts run the program that the provider's configuration names.

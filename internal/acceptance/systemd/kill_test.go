@@ -101,7 +101,8 @@ func (d deadly) locked(run []string) {
 	}
 	ctx := context.WithoutCancel(d.Context())
 	acctest.Eventually(d.lab, "the lock of the dead to end", func() bool {
-		release, err := d.open().Lock(ctx, reconcile.GroupLock("job"), engine.Holder{Who: "the test", Process: os.Getpid(), Since: time.Now()})
+		release, err := d.open().Lock(ctx, reconcile.GroupLock("job"),
+			engine.Holder{Who: "the test", Process: os.Getpid(), Since: time.Now()})
 		if _, locked := errors.AsType[*engine.LockedError](err); locked {
 			return false
 		}

@@ -126,7 +126,8 @@ func (l *lab) test(steps ...resource.TestStep) {
 func (l *lab) providerBlock() string { return providerWith(l.bed.KeyFile, l.bed.KnownHosts) }
 
 func providerWith(key, known string) string {
-	return fmt.Sprintf("\nprovider \"trainyard\" {\n  ssh = { identity_files = [%q], known_hosts_files = [%q] }\n}\n", key, known)
+	return fmt.Sprintf("\nprovider \"trainyard\" {\n  ssh = { identity_files = [%q], known_hosts_files = [%q] }\n}\n",
+		key, known)
 }
 
 // cluster returns the configuration of the cluster with these hosts of the lab; the first one is the manager.
@@ -137,14 +138,18 @@ func (l *lab) cluster(hosts ...*testbed.Host) string {
 		if i == 0 {
 			role = ", role = \"manager\""
 		}
-		fmt.Fprintf(&list, "    %s = { address = %q, advertise_address = %q%s }\n", host.Name, address(host), host.Address.String()+":22", role)
+		fmt.Fprintf(&list, "    %s = { address = %q, advertise_address = %q%s }\n", host.Name, address(host),
+			host.Address.String()+":22", role)
 	}
 	return l.clusterOf(list.String())
 }
 
 // clusterOf returns the configuration of the cluster with these hosts.
 func (l *lab) clusterOf(hosts string) string {
-	return fmt.Sprintf("\nresource \"trainyard_cluster\" \"lab\" {\n  name   = %q\n  engine = \"systemd\"\n  hosts = {\n%s  }\n}\n", l.name, hosts)
+	return fmt.Sprintf(
+		"\nresource \"trainyard_cluster\" \"lab\" {\n  name   = %q\n  engine = \"systemd\"\n  hosts = {\n%s  }\n}\n",
+		l.name, hosts,
+	)
 }
 
 // config returns a configuration of these parts.
@@ -156,7 +161,10 @@ func (l *lab) config(parts ...string) string {
 
 // job returns the configuration of the group "job" with these attributes.
 func job(attributes string) string {
-	return fmt.Sprintf("\nresource \"trainyard_group\" \"job\" {\n  cluster = trainyard_cluster.lab\n  name    = \"job\"\n  %s\n}\n", attributes)
+	return fmt.Sprintf(
+		"\nresource \"trainyard_group\" \"job\" {\n  cluster = trainyard_cluster.lab\n  name    = \"job\"\n  %s\n}\n",
+		attributes,
+	)
 }
 
 // waiting returns the group "job" of this many workers that print hello, and wait.
@@ -188,7 +196,8 @@ func (l *lab) unitOf(host *testbed.Host, member string) string {
 func (l *lab) members(host *testbed.Host) int {
 	l.Helper()
 	output := l.on(host, `n=0; for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] || continue; `+
-		`case "$(readlink $p/cwd)" in %s/*) n=$((n+1));; esac; done; echo $n`, acctest.Build(l, acctest.Member), l.dir().Path())
+		`case "$(readlink $p/cwd)" in %s/*) n=$((n+1));; esac; done; echo $n`, acctest.Build(l, acctest.Member),
+		l.dir().Path())
 	count, err := strconv.Atoi(strings.TrimSpace(output))
 	l.must(err)
 	return count
@@ -264,9 +273,12 @@ func TestAcc(t *testing.T) {
 			ImportFrom: address(host) + "/", Nowhere: "start the ID with the address of a host",
 			Host: host.Name, Address: host.Address.String(), Port: l.port,
 			Open: l.open, Dir: l.dir(),
-			Shell: func(command string) (string, error) { return host.Run(context.WithoutCancel(t.Context()), command) },
+			Shell: func(command string) (string, error) {
+				return host.Run(context.WithoutCancel(t.Context()), command)
+			},
 			PID: func(member string) int {
-				pid, err := strconv.Atoi(l.on(host, "systemctl show --property MainPID --value -- %s", l.unitOf(host, member)))
+				pid, err := strconv.Atoi(l.on(host, "systemctl show --property MainPID --value -- %s",
+					l.unitOf(host, member)))
 				l.must(err)
 				return pid
 			},

@@ -49,7 +49,9 @@ output "endpoint" {
 		t.Errorf("Prometheus is at %q, want %q", got, want)
 	}
 
-	p := acceptance.Prometheus{TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: bed.DialContext}}, URL: url}
+	p := acceptance.Prometheus{
+		TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: bed.DialContext}}, URL: url,
+	}
 	want := map[string]string{fmt.Sprintf("http://%s/metrics", metricsAt(l.hosts[0], l.metricsPort()+1)): "up"}
 	for _, host := range l.hosts {
 		want[fmt.Sprintf("http://%s/metrics", metricsAt(host, l.metricsPort()))] = "up"
@@ -65,14 +67,18 @@ output "endpoint" {
 		return maps.Equal(targets, want)
 	})
 	acctest.Eventually(t, "the usage of members by name", func() bool {
-		found, err := p.Query(fmt.Sprintf("trainyard_member_memory_bytes * on (id) group_left (member) max by (id, member) (trainyard_member_info{cluster=%q, group=\"job\"})", l.name))
+		found, err := p.Query(fmt.Sprintf(
+			"trainyard_member_memory_bytes * on (id) group_left (member) max by (id, member) (trainyard_member_info{cluster=%q, group=\"job\"})",
+			l.name,
+		))
 		l.must(err)
 		return len(found) == len(l.hosts)
 	})
 	acctest.Eventually(t, "the alert rules to be evaluated", func() bool {
 		rules, err := p.Alerts()
 		l.must(err)
-		return len(rules) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(rules)), func(health string) bool { return health != "ok" })
+		return len(rules) > 0 &&
+			!slices.ContainsFunc(slices.Collect(maps.Values(rules)), func(health string) bool { return health != "ok" })
 	})
 	w.ExpectNoChange("with Prometheus at work")
 }

@@ -38,14 +38,19 @@ func TestAccPrivateImages(t *testing.T) {
 	w := acctest.NewWorkspace(t, l.provider)
 	w.Env("DOCKER_CONFIG", w.Dir)
 	write := func(registries string, parts ...string) {
-		provider := strings.Replace(l.config(append([]string{l.cluster(l.hosts...)}, parts...)...), "provider \"trainyard\" {", "provider \"trainyard\" {\n  "+registries, 1)
+		provider := strings.Replace(l.config(append([]string{l.cluster(l.hosts...)}, parts...)...),
+			"provider \"trainyard\" {", "provider \"trainyard\" {\n  "+registries, 1)
 		w.Write("main.tf", required+provider)
 	}
 	given := func(password string) string {
-		return fmt.Sprintf(`docker = { registries = { %q = { username = %q, password = %q } } }`, shop.Host, acctest.RegistryUser, password)
+		return fmt.Sprintf(`docker = { registries = { %q = { username = %q, password = %q } } }`, shop.Host,
+			acctest.RegistryUser, password)
 	}
 	group := func(image string) string {
-		return job(fmt.Sprintf("image = %q\n  args = [\"print:hello\", \"wait\"]\n  roles = { worker = { replicas = 2, restart = { condition = \"never\" }, placement = { strategy = \"one_per_host\" } } }", image))
+		return job(fmt.Sprintf(
+			"image = %q\n  args = [\"print:hello\", \"wait\"]\n  roles = { worker = { replicas = 2, restart = { condition = \"never\" }, placement = { strategy = \"one_per_host\" } } }",
+			image,
+		))
 	}
 	sweep := fmt.Sprintf(`
 resource "trainyard_sweep" "lr" {
@@ -59,9 +64,11 @@ resource "trainyard_sweep" "lr" {
 }`, board)
 
 	write("", group(trainer))
-	acceptance.Refuses(w, regexp.MustCompile(`(?s)wants credentials, there are none.*docker\.registries`), "apply", "-auto-approve")
+	acceptance.Refuses(w, regexp.MustCompile(`(?s)wants credentials, there are none.*docker\.registries`), "apply",
+		"-auto-approve")
 	write(given("wrong"), group(trainer))
-	acceptance.Refuses(w, regexp.MustCompile(`(?s)credentials that Terraform brought.*give\s+the\s+provider\s+others`), "apply", "-auto-approve")
+	acceptance.Refuses(w, regexp.MustCompile(`(?s)credentials that Terraform brought.*give\s+the\s+provider\s+others`),
+		"apply", "-auto-approve")
 
 	write(given(first), group(trainer))
 	l.hides(w, first, "plan", "-out="+savedPlan)
@@ -90,7 +97,8 @@ func (l *lab) dropsImages(names ...string) {
 	l.Cleanup(func() {
 		for _, host := range l.hosts {
 			for _, name := range names {
-				_, _ = host.Client().ImageRemove(context.WithoutCancel(l.Context()), name, image.RemoveOptions{Force: true}) // it may never have been there
+				_, _ = host.Client().ImageRemove(context.WithoutCancel(l.Context()), name,
+					image.RemoveOptions{Force: true}) // it may never have been there
 			}
 		}
 	})
@@ -108,7 +116,9 @@ func (l *lab) expectLogins(want ...string) {
 		})
 		acctest.Eventually(l, fmt.Sprintf("%s to have the logins %q", host.Name, want), func() bool {
 			found = nil
-			for file := range strings.Lines(l.on(host, `find %s -type f '(' -name 'registries.*' -o -name '.registry.*' ')' -printf '%%m %%u %%f\n'`, l.dir().Path())) {
+			for file := range strings.Lines(l.on(host,
+				`find %s -type f '(' -name 'registries.*' -o -name '.registry.*' ')' -printf '%%m %%u %%f\n'`,
+				l.dir().Path())) {
 				file, _, _ = strings.Cut(strings.TrimSpace(file), ".registry.") // otherwise it is an image's
 				found = append(found, file)
 			}
@@ -127,7 +137,8 @@ func (l *lab) hides(w *acctest.Workspace, secret string, args ...string) {
 	l.Helper()
 	logs := filepath.Join(w.Dir, "trace.log")
 	l.must(os.RemoveAll(logs))
-	printed, err := w.Command(context.Background(), []string{"TF_LOG=TRACE", "TF_LOG_PATH=" + logs}, args...).CombinedOutput()
+	printed, err := w.Command(context.Background(), []string{"TF_LOG=TRACE", "TF_LOG_PATH=" + logs},
+		args...).CombinedOutput()
 	if err != nil {
 		l.Fatalf("%s: %v\n%s", args, err, printed)
 	}

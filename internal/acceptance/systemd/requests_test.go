@@ -72,7 +72,8 @@ resource "trainyard_autoscaling_policy" "other" {
 	w.ExpectNoChange("after the apply")
 
 	logs := filepath.Join(w.Dir, "provider.log")
-	output, err := w.Command(t.Context(), []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + logs}, "plan").CombinedOutput()
+	output, err := w.Command(t.Context(), []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + logs},
+		"plan").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

@@ -22,7 +22,8 @@ func TestAccSwarmOverOpenSSH(t *testing.T) {
 	var hosts strings.Builder
 	for i, host := range l.hosts {
 		role := []string{"manager", "worker"}[i]
-		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://root@%s\", advertise_address = %q, role = %q }\n", host.Name, host.SSH, host.Address, role)
+		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://root@%s\", advertise_address = %q, role = %q }\n", host.Name,
+			host.SSH, host.Address, role)
 	}
 	w := acctest.NewWorkspace(t, l.provider)
 	took := func(what string, do func()) {
@@ -40,12 +41,15 @@ func TestAccSwarmOverOpenSSH(t *testing.T) {
   container = { pull_policy = "never" }`, trainer))))
 	took("members started", func() { w.Must("apply", "-auto-approve") })
 	for i, host := range l.hosts {
-		if output := l.on(host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.role=worker", l.name); strings.Count(output, "\n") != 0 || output == "" {
+		if output := l.on(
+			host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.role=worker", l.name,
+		); strings.Count(output, "\n") != 0 || output == "" {
 			t.Errorf("%s runs %q instead of one member", host.Name, output)
 		}
 		info, err := host.Client().Info(t.Context())
 		l.must(err)
-		if info.Swarm.LocalNodeState != swarm.LocalNodeStateActive || info.Swarm.ControlAvailable != (i == 0) || info.Swarm.NodeAddr != host.Address.String() {
+		if info.Swarm.LocalNodeState != swarm.LocalNodeStateActive || info.Swarm.ControlAvailable != (i == 0) ||
+			info.Swarm.NodeAddr != host.Address.String() {
 			t.Errorf("%s is in the Swarm so: %+v", host.Name, info.Swarm)
 		}
 	}

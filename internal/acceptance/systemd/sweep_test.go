@@ -50,7 +50,8 @@ resource "trainyard_group" "job" {
 		})
 		whose := map[string]string{member + "/out/deep/whose": member + "\n", member + "/more": "more\n"}
 		l.must(acceptance.Differences(whose, all))
-		l.must(acceptance.Differences(map[string]string{member + "/whose": member + "\n"}, l.fetched("results", member, "--path", "out/deep")))
+		l.must(acceptance.Differences(map[string]string{member + "/whose": member + "\n"},
+			l.fetched("results", member, "--path", "out/deep")))
 	}
 	w.Must("destroy", "-auto-approve")
 	for _, host := range l.hosts { // what members wrote to their own folders stays

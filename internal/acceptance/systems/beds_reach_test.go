@@ -31,7 +31,8 @@ func (s *site) reachHosts(t *testing.T, bed *testbed.Hosts) {
 		// meaning.
 		name := strings.ReplaceAll(strings.TrimSuffix(units.Name("lab", member, ""), ".service"), `\`, "?")
 		for _, host := range bed.Hosts {
-			found, err := host.Run(t.Context(), fmt.Sprintf("systemctl list-units --plain --no-legend '%s*' | cut -d ' ' -f 1", name))
+			found, err := host.Run(t.Context(),
+				fmt.Sprintf("systemctl list-units --plain --no-legend '%s*' | cut -d ' ' -f 1", name))
 			if unit, _, _ := strings.Cut(strings.TrimSpace(found), "\n"); err != nil || unit != "" {
 				return host, unit, err
 			}
@@ -102,7 +103,8 @@ func (s *site) reachNodes(t *testing.T, bed *testbed.Bed) {
 		if err == nil {
 			spec := service.Spec
 			spec.Mode.Replicated.Replicas = &left
-			_, err = docker.ServiceUpdate(t.Context(), service.ID, service.Version, spec, dockerswarm.ServiceUpdateOptions{})
+			_, err = docker.ServiceUpdate(t.Context(), service.ID, service.Version, spec,
+				dockerswarm.ServiceUpdateOptions{})
 		}
 		return err
 	}

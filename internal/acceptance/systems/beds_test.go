@@ -119,9 +119,10 @@ resource "trainyard_cluster" "lab" {
 `, &hosts)
 	s.reachNodes(t, bed)
 	s.left = func() (left string) {
-		services, err := bed.Nodes[0].Client().ServiceList(context.WithoutCancel(t.Context()), dockerswarm.ServiceListOptions{
-			Filters: filters.NewArgs(filters.Arg("label", "trainyard.cluster=lab")),
-		})
+		services, err := bed.Nodes[0].Client().ServiceList(context.WithoutCancel(t.Context()),
+			dockerswarm.ServiceListOptions{
+				Filters: filters.NewArgs(filters.Arg("label", "trainyard.cluster=lab")),
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

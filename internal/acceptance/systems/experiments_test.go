@@ -296,7 +296,8 @@ resource "trainyard_gpu_pool" "a40" {
 	if learnt < 3*random {
 		t.Errorf("the agents earn %.0f on average, and %.0f at random", learnt, random)
 	}
-	t.Logf("50 of 50, %.0f an episode on average, %.0f at random; %d attempts ran out of memory", learnt, random, ranOut)
+	t.Logf("50 of 50, %.0f an episode on average, %.0f at random; %d attempts ran out of memory", learnt, random,
+		ranOut)
 }
 
 // learnt is what a run leaves in run.json.
@@ -349,9 +350,11 @@ func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...
 		if files[key+"/weights.npz"] == "" || files[key+"/checkpoint.npz"] != "" {
 			t.Errorf("%s has left no weights, or a checkpoint", key)
 		}
-		rewards, final, random := rewardsOf(t, files[key+"/metrics.jsonl"]), run.Result.FinalReward, run.Result.RandomReward
+		rewards, final, random := rewardsOf(t, files[key+"/metrics.jsonl"]), run.Result.FinalReward,
+			run.Result.RandomReward
 		if len(rewards) < 10 || rewards[len(rewards)-1] <= rewards[0] || final < times*random || random <= 0 {
-			t.Errorf("%s earns %v with what it has learnt, and %v at random; on the way %v", key, final, random, rewards)
+			t.Errorf("%s earns %v with what it has learnt, and %v at random; on the way %v", key, final, random,
+				rewards)
 		}
 		t.Logf("%s: %.0f an episode, %.0f at random", key, final, random)
 	}

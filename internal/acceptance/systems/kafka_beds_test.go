@@ -80,7 +80,8 @@ func newKafkaBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int
 	// The rebalancer is copied to bare hosts; containers see it here.
 	image, mounts, program := "null", "null", fmt.Sprintf("files = %q", bringing(l.Workspace, rebalancer))
 	if l.site.image != "" {
-		image, mounts, program = strconv.Quote(l.site.image), "["+l.site.mounts+"]", fmt.Sprintf("program = %q", rebalancer)
+		image, mounts, program = strconv.Quote(l.site.image), "["+l.site.mounts+"]",
+			fmt.Sprintf("program = %q", rebalancer)
 	}
 	configured(l.Workspace, l.site.cluster, fmt.Sprintf(`
 locals {
@@ -261,7 +262,8 @@ func (l *kafkaBed) awaitLayout(brokers int) {
 	var lines []string
 	defer func() {
 		if l.t.Failed() {
-			l.t.Logf("the rebalancer says %+v; the layout is %v, and is to be %v; Kafka says\n%s", l.status(), got, want, strings.Join(lines, "\n"))
+			l.t.Logf("the rebalancer says %+v; the layout is %v, and is to be %v; Kafka says\n%s", l.status(), got,
+				want, strings.Join(lines, "\n"))
 		}
 	}()
 	acctest.Eventually(l.t, fmt.Sprintf("the layout of %d brokers", brokers), func() (laidOut bool) {

@@ -65,7 +65,8 @@ func (l *kafkaLab) connect() {
 	l.T.Helper()
 	brokers := strings.TrimSpace(l.Must("output", "-raw", "bootstrap_servers"))
 	var err error
-	l.kafka, err = kgo.NewClient(kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	l.kafka, err = kgo.NewClient(kgo.SeedBrokers(strings.Split(brokers, ",")...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RecordDeliveryTimeout(patience.Limit))
 	l.must(err)
 	l.T.Cleanup(l.kafka.Close)
@@ -81,7 +82,8 @@ func (l *kafkaLab) await(what string, brokers int) (now kadm.Metadata) {
 		if err != nil || len(now.Brokers) != brokers {
 			return false
 		}
-		synced := !slices.ContainsFunc(l.created, func(topic string) bool { return len(now.Topics[topic].Partitions) != 3 })
+		synced := !slices.ContainsFunc(l.created,
+			func(topic string) bool { return len(now.Topics[topic].Partitions) != 3 })
 		now.Topics.EachPartition(func(p kadm.PartitionDetail) {
 			synced = synced && p.Err == nil && p.Leader >= 0 && len(p.ISR) == len(p.Replicas)
 		})
@@ -128,7 +130,8 @@ func (l *kafkaLab) write(topic string) {
 // order.
 func (l *kafkaLab) expectAll(topic, when string) {
 	l.T.Helper()
-	reader, err := kgo.NewClient(append(l.kafka.Opts(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+	reader, err := kgo.NewClient(append(l.kafka.Opts(), kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 	l.must(err)
 	defer reader.Close()
 	ctx, cancel := context.WithTimeout(l.T.Context(), patience.Limit)

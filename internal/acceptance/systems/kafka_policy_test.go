@@ -60,11 +60,13 @@ func TestSystemKafkaPolicy(t *testing.T) {
 	l.ExpectNoChange("with two brokers more than it began with")
 
 	wanted.Store(50)
-	if got, want := owned(l.await("two brokers again", 2), "events"), map[int32]int{0: 3, 1: 3}; !maps.Equal(got, want) {
+	if got, want := owned(l.await("two brokers again", 2),
+		"events"), map[int32]int{0: 3, 1: 3}; !maps.Equal(got, want) {
 		t.Errorf("after a broker went, the others have %v copies, want %v", got, want)
 	}
 	acctest.Eventually(t, "the guard to keep the second broker", func() bool {
-		return slices.ContainsFunc(acceptance.Recorded(t, l.engine), acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but guards.at_least requires 2"))
+		return slices.ContainsFunc(acceptance.Recorded(t, l.engine),
+			acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but guards.at_least requires 2"))
 	})
 	l.write("events")
 	l.expectAll("events", "after brokers came and went")

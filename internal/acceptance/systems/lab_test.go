@@ -156,7 +156,8 @@ func (l *lab) expectResumed(victim, chief, folder string) {
 			case entry.Time <= killed:
 				before = entry.Step
 			case entry.Step < last:
-				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim, entry.Step, last)
+				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim,
+					entry.Step, last)
 			case again == 0:
 				again = entry.Step
 			}

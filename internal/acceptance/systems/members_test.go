@@ -47,10 +47,13 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(acceptance.Modules, "multiworker", "train", "train.py")
 			command := exec.CommandContext(t.Context(), python, program) //nolint:gosec // our own
-			command.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=-1", "PYTHONDONTWRITEBYTECODE=1", "JOIN_TIMEOUT=5s",
-				"BATCH_SIZE=64", "EPOCHS=1", "STEPS_PER_EPOCH=1", "LEARNING_RATE=0.001", "SEED=1", "TF_CONFIG="+test.config)
+			command.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=-1", "PYTHONDONTWRITEBYTECODE=1",
+				"JOIN_TIMEOUT=5s",
+				"BATCH_SIZE=64", "EPOCHS=1", "STEPS_PER_EPOCH=1", "LEARNING_RATE=0.001", "SEED=1",
+				"TF_CONFIG="+test.config)
 			output, err := command.CombinedOutput()
-			if !test.ended(err) || !strings.Contains(string(output), test.says) || strings.Contains(string(output), "trained") {
+			if !test.ended(err) || !strings.Contains(string(output), test.says) ||
+				strings.Contains(string(output), "trained") {
 				t.Errorf("it ends with %v, and says\n%s\nwant %q", err, output, test.says)
 			}
 		})

@@ -180,11 +180,13 @@ resource "trainyard_image" "tensorflow" {
 `)
 	w.Must("apply", "-auto-approve", "-target=trainyard_cluster.lab")
 	planned := w.Must("plan")
-	acceptance.ExpectSaid(t, planned, `trainyard_image.tensorflow will be created`, `1 to add, 0 to change, 0 to destroy`)
+	acceptance.ExpectSaid(t, planned, `trainyard_image.tensorflow will be created`,
+		`1 to add, 0 to change, 0 to destroy`)
 
 	configured(w, lab,
 		workloadOn(e, "one", strconv.Quote(emptyImage), 5001, "/srv/models/one", mounts),
-		workloadOn(e, "two", strconv.Quote(emptyImage), 5001, "/srv/models/two", mounts+"network = { subnet = \"10.10.0.0/24\" }"))
+		workloadOn(e, "two", strconv.Quote(emptyImage), 5001, "/srv/models/two",
+			mounts+"network = { subnet = \"10.10.0.0/24\" }"))
 	w.Must("apply", "-auto-approve")
 	_, trained := expectSameRanks(w, "one")
 	_, second := expectSameRanks(w, "two")

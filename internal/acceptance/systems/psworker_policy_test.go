@@ -62,7 +62,8 @@ output "path" { value = module.mnist.path }
 	}
 	found := l.read("mnist")
 	if count := found.Document.Counts["worker"]; len(counts) == 0 || counts[0] != 2 || count != counts[len(counts)-1] {
-		t.Errorf("there are %d workers after counts of %v, want it to begin with 2 and to stay with the last", count, counts)
+		t.Errorf("there are %d workers after counts of %v, want it to begin with 2 and to stay with the last", count,
+			counts)
 	}
 	w.ExpectNoChange("with the count of the policy")
 	t.Logf("the policy went to %v workers by the steps of the training, and stays there", counts)
@@ -106,7 +107,8 @@ func (l *lab) expectDriftMended(w *acctest.Workspace) {
 	var got []string
 	for _, change := range plan.ResourceChanges {
 		if change.Mode == tfjson.ManagedResourceMode && !change.Change.Actions.NoOp() {
-			got = append(got, fmt.Sprintf("%s %s", change.Change.Actions, strings.TrimPrefix(change.Address, "module.mnist.")))
+			got = append(got,
+				fmt.Sprintf("%s %s", change.Change.Actions, strings.TrimPrefix(change.Address, "module.mnist.")))
 		}
 	}
 	slices.Sort(got)

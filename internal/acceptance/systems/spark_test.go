@@ -53,11 +53,13 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	status := l.await("two workers", withWorkers(2))
 	l.expectCompleted(status, "train", 2)
 	var trained sparkTrained
-	if !l.decodeEvent("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
+	if !l.decodeEvent("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 ||
+		trained.AUC < 0.92 {
 		t.Errorf("the driver says %+v, want an accuracy above 0.88 and an AUC above 0.92, of two workers", trained)
 	}
 	t.Logf("classification: %+v, applied in %.1f s", trained, applied.Seconds())
-	if metrics := l.get("http://127.0.0.1:17080/metrics/prometheus"); !strings.Contains(string(metrics), "aliveWorkers") {
+	if metrics := l.get("http://127.0.0.1:17080/metrics/prometheus"); !strings.Contains(string(metrics),
+		"aliveWorkers") {
 		t.Errorf("what Prometheus finds at the master does not tell of its workers: %.300s", metrics)
 	}
 	l.ExpectNoChange("after the training")
@@ -65,7 +67,8 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	victim := status.Workers[0]
 	l.kill("org.apache.spark.deploy.worker.Worker", fmt.Sprint(victim.Port))
 	l.await("another worker in the place of the one that was killed", func(status sparkStatus) bool {
-		return len(status.Workers) == 2 && !slices.ContainsFunc(status.Workers, func(w sparkWorker) bool { return w.ID == victim.ID })
+		return len(status.Workers) == 2 &&
+			!slices.ContainsFunc(status.Workers, func(w sparkWorker) bool { return w.ID == victim.ID })
 	})
 	l.ExpectNoChange("after a worker was killed")
 
@@ -100,7 +103,8 @@ func sparkReadme(t *testing.T) string {
 	config := string(block[1])
 	for before, after := range map[string]string{
 		"github.com/trainyard/terraform-provider-trainyard//": "./",
-		"  cluster = trainyard_cluster.lab\n":                 "  cluster = trainyard_cluster.lab" + fmt.Sprintf(sparkPorts, "", ""),
+		"  cluster = trainyard_cluster.lab\n": "  cluster = trainyard_cluster.lab" + fmt.Sprintf(sparkPorts,
+			"", ""),
 	} {
 		if !strings.Contains(config, before) {
 			t.Fatalf("the configuration of the README has no %q", before)
@@ -245,7 +249,8 @@ module "devices" {
 		Sum     int      `json:"sum"`
 		Made    int      `json:"made"`
 	}
-	acctest.Eventually(t, "an application that has shuffled", func() bool { return l.decodeEvent("devices", "shuffled", &event) })
+	acctest.Eventually(t, "an application that has shuffled",
+		func() bool { return l.decodeEvent("devices", "shuffled", &event) })
 	want := []string{cards[4].UUID + " 0", cards[5].UUID + " 0"}
 	if !l.decodeEvent("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
 		t.Errorf("the executors have %q, want %q: each its own, which it counts as its first", event.Devices, want)
@@ -258,7 +263,8 @@ module "devices" {
 
 	l.kill("org.apache.spark.deploy.master.Master")
 	l.await("a master that knows its workers and the application again", func(status sparkStatus) bool {
-		return status.Status == "ALIVE" && len(status.Workers) == 2 && len(status.Active) == 1 && status.Active[0].State == "RUNNING"
+		return status.Status == "ALIVE" && len(status.Workers) == 2 && len(status.Active) == 1 &&
+			status.Active[0].State == "RUNNING"
 	})
 
 	l.Write("main.tf", config(1))

@@ -44,13 +44,14 @@ func mortal(driver engine.Driver) engine.Driver {
 		if err != nil {
 			return nil, err
 		}
-		return enginetest.OneByOne(engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
-			err := do()
-			if err != nil || !call.Changes {
-				return err
-			}
-			return count(call.Name)
-		})), nil
+		return enginetest.OneByOne(engine.Intercept(e,
+			func(_ context.Context, call engine.Call, do func() error) error {
+				err := do()
+				if err != nil || !call.Changes {
+					return err
+				}
+				return count(call.Name)
+			})), nil
 	}
 	return driver
 }

@@ -356,7 +356,9 @@ func (s *Server) noted(notes *[]string) []string {
 // Credentials returns credentials for the user ops, with the server's host key Ed25519 as the known one.
 func (s *Server) Credentials(t testing.TB) engine.SSHCredentials {
 	t.Helper()
-	return engine.SSHCredentials{User: "ops", PrivateKey: engine.Secret(PEM(t, User(), "")), KnownHostsText: s.Known(t, Ed25519())}
+	return engine.SSHCredentials{
+		User: "ops", PrivateKey: engine.Secret(PEM(t, User(), "")), KnownHostsText: s.Known(t, Ed25519()),
+	}
 }
 
 // Isolate keeps the keys and known hosts of whoever runs the tests out of the tests.

@@ -70,7 +70,8 @@ func (r *Recording) shoot() {
 func (r *Recording) Crop(text string) {
 	r.terminal.Helper()
 	for i, s := range r.shots {
-		first := slices.IndexFunc(s.rows, func(row string) bool { return strings.Contains(row, html.EscapeString(text)) })
+		first := slices.IndexFunc(s.rows,
+			func(row string) bool { return strings.Contains(row, html.EscapeString(text)) })
 		if first < 0 {
 			r.terminal.Fatalf("no row has %q", text)
 		}
@@ -110,7 +111,9 @@ func (t *Terminal) cell(x, y int) vt.Cell {
 const filled, rest = "filled", "rest"
 
 // classes are those of colours.
-var classes = map[color.Color]string{color.Green: "green", color.Olive: "yellow", color.Maroon: "red", color.Teal: "cyan"}
+var classes = map[color.Color]string{
+	color.Green: "green", color.Olive: "yellow", color.Maroon: "red", color.Teal: "cyan",
+}
 
 // class returns the class of a character.
 func (t *Terminal) class(x, y int) string {

@@ -153,7 +153,8 @@ func limitProcessors(group string, in []hierarchy, cpus float64) error {
 // joinControlGroups moves a process into a control group in all hierarchies.
 func joinControlGroups(group string, in []hierarchy, process int) error {
 	for _, h := range in {
-		if err := os.WriteFile(filepath.Join(h.path(group), "cgroup.procs"), []byte(strconv.Itoa(process)), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(h.path(group), "cgroup.procs"), []byte(strconv.Itoa(process)),
+			0); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,8 @@ func (d debian) installInto(ctx context.Context, root string) error {
 		if err != nil {
 			return err
 		}
-		command = append([]string{"sh", "-c", addPackages, "add-packages", from, staging}, strings.Split(d.packages, ",")...)
+		command = append([]string{"sh", "-c", addPackages, "add-packages", from, staging},
+			strings.Split(d.packages, ",")...)
 	}
 	began := time.Now()
 	var output bytes.Buffer

@@ -33,7 +33,8 @@ func (o Options) chosen() (Engine, error) {
 	name := cmp.Or(o.Engine, os.Getenv(EngineVariable))
 	engine, known := Engines[name]
 	if !known {
-		return Engine{}, fmt.Errorf("%s=%q: allowed are 26.1, 26.1-containerd, containerd, and none for this machine's Engine with Docker's own image store", EngineVariable, name)
+		return Engine{}, fmt.Errorf("%s=%q: allowed are 26.1, 26.1-containerd, containerd, and none for this "+
+			"machine's Engine with Docker's own image store", EngineVariable, name)
 	}
 	return engine, nil
 }

@@ -91,7 +91,8 @@ func TestFaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				if after.ID != before.ID || after.Swarm.NodeID != before.Swarm.NodeID {
-					t.Errorf("engine %s, node %s has become engine %s, node %s", before.ID, before.Swarm.NodeID, after.ID, after.Swarm.NodeID)
+					t.Errorf("engine %s, node %s has become engine %s, node %s", before.ID, before.Swarm.NodeID,
+						after.ID, after.Swarm.NodeID)
 				}
 				if _, err := node.Client().ImageInspect(ctx, peerRef); err != nil {
 					t.Errorf("the node lost its data: %v", err)

@@ -27,7 +27,8 @@ var masked = []string{
 	"sys-kernel-config.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount",
 	"kmod-static-nodes.service", "systemd-binfmt.service", "systemd-modules-load.service", "systemd-pstore.service",
 	"systemd-random-seed.service", "systemd-sysctl.service", "systemd-journald-audit.socket",
-	"systemd-firstboot.service", "systemd-repart.service", "systemd-machine-id-commit.service", "systemd-sysusers.service",
+	"systemd-firstboot.service", "systemd-repart.service", "systemd-machine-id-commit.service",
+	"systemd-sysusers.service",
 	"systemd-initctl.socket", "systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
 }
 

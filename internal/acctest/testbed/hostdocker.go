@@ -83,18 +83,23 @@ func (h *Host) engineFiles() []file {
 		// The systemd driver is the default with version 2 of control groups, as on users' hosts, but not with version
 		// 1.
 		{
-			path:    "etc/docker/daemon.json",
-			content: fmt.Sprintf(`{"exec-opts": ["native.cgroupdriver=systemd"], "insecure-registries": ["%s/%d"]}`+"\n", gateway, gateway.BitLen()),
+			path: "etc/docker/daemon.json",
+			content: fmt.Sprintf(`{"exec-opts": ["native.cgroupdriver=systemd"], "insecure-registries": ["%s/%d"]}`+
+				"\n",
+				gateway, gateway.BitLen()),
 		},
 		{
 			path: "etc/systemd/system/docker.service.d/bed.conf",
 			content: "[Unit]\n# Tests restart it more often than three times a minute.\nStartLimitIntervalSec=0\n" +
-				"# When the host goes down, ending a container takes the bus: without it that waits for 90 s.\nAfter=dbus.service\n",
+				"# When the host goes down, ending a container takes the bus: without it that waits for 90 " +
+				"s.\nAfter=dbus.service\n",
 		},
 		{
 			path: "etc/systemd/system/docker-.scope.d/bed.conf",
-			content: "[Scope]\n# Else version 1 of control groups leaves a slice's first container without its limits on devices:\n" +
-				"# systemd makes that group when the engine sets them, and moves the container out of it.\nDevicePolicy=closed\n",
+			content: "[Scope]\n# Else version 1 of control groups leaves a slice's first container without its " +
+				"limits on devices:\n" +
+				"# systemd makes that group when the engine sets them, and moves the container out of " +
+				"it.\nDevicePolicy=closed\n",
 		},
 	}
 }

@@ -36,7 +36,8 @@ func runPeer(t testing.TB, host *Host, with container.HostConfig, arguments ...s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := engine.ContainerRemove(context.WithoutCancel(ctx), created.ID, container.RemoveOptions{Force: true}); err != nil {
+		if err := engine.ContainerRemove(context.WithoutCancel(ctx), created.ID,
+			container.RemoveOptions{Force: true}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -106,7 +107,8 @@ func TestHostDocker(t *testing.T) {
 	wantLimits(t, host)
 	// NVIDIA's first device. Without a driver, opening it fails with a different error if the container is allowed to.
 	const forbidden = "operation not permitted"
-	if output, status := peerSays(t, host, container.HostConfig{}, "open", "195", "0"); !strings.Contains(output, forbidden) {
+	if output, status := peerSays(t, host, container.HostConfig{}, "open", "195",
+		"0"); !strings.Contains(output, forbidden) {
 		t.Errorf("opening a device that the container was not given: status %d: %s", status, output)
 	}
 	given := container.HostConfig{Resources: container.Resources{DeviceCgroupRules: []string{"c 195:0 rwm"}}}
@@ -117,7 +119,8 @@ func TestHostDocker(t *testing.T) {
 
 func TestHostDockerBoots(t *testing.T) {
 	host := dockerHost(t)
-	runs, err := runPeer(t, host, container.HostConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyAlways}})
+	runs, err := runPeer(t, host,
+		container.HostConfig{RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyAlways}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,8 @@ func TestHostWithoutDocker(t *testing.T) {
 	if host.Client() != nil {
 		t.Error("there is a client")
 	}
-	if found := on(t, host, "command -v docker dockerd || ls -d /run/docker.sock /var/lib/docker 2> /dev/null || true"); found != "" {
+	if found := on(t, host,
+		"command -v docker dockerd || ls -d /run/docker.sock /var/lib/docker 2> /dev/null || true"); found != "" {
 		t.Errorf("it has %s", found)
 	}
 }

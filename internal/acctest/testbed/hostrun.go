@@ -116,7 +116,9 @@ func (b *boot) within(do func() error) error {
 				return err
 			}
 			var entered error
-			err := b.init.Process.WithHandle(func(process uintptr) { entered = unix.Setns(int(process), hostNamespaces) })
+			err := b.init.Process.WithHandle(func(process uintptr) {
+				entered = unix.Setns(int(process), hostNamespaces)
+			})
 			if err := errors.Join(err, entered); err != nil {
 				return fmt.Errorf("entering its namespaces: %w", err)
 			}

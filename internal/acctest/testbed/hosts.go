@@ -55,7 +55,8 @@ func (o HostOptions) validate() error {
 		if info, err := os.Stat(folder); err != nil {
 			return fmt.Errorf("hosts cannot have a folder of this machine: make it first: %w", err)
 		} else if !info.IsDir() {
-			return fmt.Errorf("hosts cannot have %s of this machine, which is no folder: name the one that it is in", folder)
+			return fmt.Errorf("hosts cannot have %s of this machine, which is no folder: name the one that it is in",
+				folder)
 		}
 	}
 	return nil

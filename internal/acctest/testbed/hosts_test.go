@@ -149,7 +149,8 @@ func TestSystemd(t *testing.T) {
 	}
 	on(t, host, "systemd-run --quiet --wait --unit=talker echo said")
 	acctest.Eventually(t, "the journal to have what a unit said", func() bool {
-		output, _ := host.Run(limited(t), "journalctl --quiet --unit=talker --output=cat") // some versions fail if there is no entry
+		// some versions fail if there is no entry
+		output, _ := host.Run(limited(t), "journalctl --quiet --unit=talker --output=cat")
 		return strings.Contains(output, "said")
 	})
 	// What a service leaves running ends with it.
@@ -178,7 +179,8 @@ func TestBus(t *testing.T) {
 	}
 	const name = "org.freedesktop.systemd1"
 	version := "busctl get-property " + name + " /org/freedesktop/systemd1 " + name + ".Manager Version"
-	if output, err := over(login(t, bed, bed.Hosts[0], "ops"), version); err != nil || !strings.Contains(output, "252") {
+	if output, err := over(login(t, bed, bed.Hosts[0], "ops"), version); err != nil ||
+		!strings.Contains(output, "252") {
 		t.Errorf("systemd's version by the bus: %q, %v", output, err)
 	}
 }
@@ -214,7 +216,8 @@ func TestMounts(t *testing.T) {
 	if output := on(t, host, script); output != host.Name {
 		t.Errorf("a program of this machine said %q on the host", output)
 	}
-	if _, err := host.Run(limited(t), "touch "+folder+"/new"); err == nil || !strings.Contains(err.Error(), "Read-only") {
+	if _, err := host.Run(limited(t), "touch "+folder+"/new"); err == nil ||
+		!strings.Contains(err.Error(), "Read-only") {
 		t.Errorf("writing into this machine's folder: %v", err)
 	}
 	on(t, host, "echo content > /srv/file")

@@ -77,7 +77,10 @@ func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
 		{target: "/", flags: unix.MS_SLAVE | unix.MS_REC},
 		{source: "proc", target: "/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		{source: "tmpfs", target: "/run", kind: "tmpfs", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=0755"},
-		{source: "overlay", target: "/etc", kind: "overlay", data: "lowerdir=" + n.system + "/etc,upperdir=" + upper + ",workdir=" + work},
+		{
+			source: "overlay", target: "/etc", kind: "overlay",
+			data: "lowerdir=" + n.system + "/etc,upperdir=" + upper + ",workdir=" + work,
+		},
 	}
 	if n.system != "" {
 		// Everything else, such as the folders of tests, is this machine's.

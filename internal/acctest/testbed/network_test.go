@@ -18,8 +18,10 @@ import (
 func TestTLS(t *testing.T) {
 	bed := New(t, Options{Nodes: 2, Managers: 1, TLS: true})
 	for _, node := range bed.Nodes {
-		files := client.WithTLSClientConfig(bed.Certificates+"/ca.pem", bed.Certificates+"/cert.pem", bed.Certificates+"/key.pem")
-		verified, err := client.NewClientWithOpts(client.WithHost(node.TLSHost()), files, client.WithAPIVersionNegotiation())
+		files := client.WithTLSClientConfig(bed.Certificates+"/ca.pem", bed.Certificates+"/cert.pem",
+			bed.Certificates+"/key.pem")
+		verified, err := client.NewClientWithOpts(client.WithHost(node.TLSHost()), files,
+			client.WithAPIVersionNegotiation())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +34,8 @@ func TestTLS(t *testing.T) {
 			t.Errorf("at %s is the engine of %s, want that of %s", node.TLSHost(), info.Name, node.Name)
 		}
 
-		stranger, err := client.NewClientWithOpts(client.WithHost(node.TLSHost()), client.WithTLSClientConfig(bed.Certificates+"/ca.pem", "", ""))
+		stranger, err := client.NewClientWithOpts(client.WithHost(node.TLSHost()),
+			client.WithTLSClientConfig(bed.Certificates+"/ca.pem", "", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,10 +57,11 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := make(chan string, 100)
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Path
-		http.NotFound(w, r)
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.URL.Path
+			http.NotFound(w, r)
+		})}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	defer func() {
@@ -68,7 +72,8 @@ func TestListen(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	pull, err := bed.Nodes[2].Client().ImagePull(limited(t), bed.Gateway().String()+":5000/some/image:1", image.PullOptions{})
+	pull, err := bed.Nodes[2].Client().ImagePull(limited(t), bed.Gateway().String()+":5000/some/image:1",
+		image.PullOptions{})
 	if err == nil {
 		t.Fatalf("a registry without images gave one: %v", pull.Close())
 	}
@@ -95,7 +100,9 @@ func TestUnplug(t *testing.T) {
 		}
 	})
 	for range 50 {
-		if err := n.links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "node1"}, PeerName: "eth0"}); err != nil {
+		if err := n.links.LinkAdd(
+			&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "node1"}, PeerName: "eth0"},
+		); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup

@@ -112,7 +112,8 @@ func (n *Node) configure() error {
 	}
 	if n.bed.authority != nil {
 		certificates := filepath.Join(n.folder, "tls")
-		if err := n.bed.authority.issueServer(certificates, n.Name, n.Address, netip.MustParseAddr("127.0.0.1")); err != nil {
+		if err := n.bed.authority.issueServer(certificates, n.Name, n.Address,
+			netip.MustParseAddr("127.0.0.1")); err != nil {
 			return err
 		}
 		configuration["tlsverify"] = true
@@ -359,7 +360,8 @@ func (n *Node) lastLines(limit int, counts func(line string) bool) string {
 	if err != nil {
 		return err.Error()
 	}
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(content)), "\n"), func(line string) bool { return !counts(line) })
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(content)), "\n"),
+		func(line string) bool { return !counts(line) })
 	return strings.Join(lines[max(0, len(lines)-limit):], "\n")
 }
 

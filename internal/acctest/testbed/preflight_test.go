@@ -29,7 +29,10 @@ func TestPreflight(t *testing.T) {
 			name: "no installer", hosts: true, missing: []string{"debootstrap"},
 			want: []string{"needs debootstrap", "apt-get install debootstrap"},
 		},
-		{name: "no firewall", missing: []string{"iptables"}, want: []string{"needs iptables", "apt-get install iptables"}},
+		{
+			name: "no firewall", missing: []string{"iptables"},
+			want: []string{"needs iptables", "apt-get install iptables"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			packages := enginePackages
@@ -67,7 +70,8 @@ func TestOptions(t *testing.T) {
 		{Options{Nodes: 3, Managers: -1}, "-1 managers"},
 	} {
 		err := test.options.validate()
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%+v: error %v, want %q", test.options, err, test.want)
 		}
 	}
@@ -95,7 +99,8 @@ func TestHostOptions(t *testing.T) {
 		{HostOptions{Hosts: 1, Mounts: []string{file}}, "no folder"},
 	} {
 		err := test.options.validate()
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%+v: error %v, want %q", test.options, err, test.want)
 		}
 	}

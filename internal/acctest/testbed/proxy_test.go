@@ -28,7 +28,8 @@ func proxied(t *testing.T) (*Proxy, *client.Client) {
 	t.Helper()
 	node := Shared(t, three).Nodes[0]
 	proxy := NewProxy(t, node)
-	through, err := client.NewClientWithOpts(client.WithHost(proxy.Host()), client.WithVersion(node.Client().ClientVersion()))
+	through, err := client.NewClientWithOpts(client.WithHost(proxy.Host()),
+		client.WithVersion(node.Client().ClientVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +52,32 @@ func TestProxyFaults(t *testing.T) {
 		message string // in the errors
 	}{
 		{name: "none", fault: Fault{Nth: 6, Do: Drop()}},
-		{name: "fail the second", fault: Fault{Nth: 2, Do: Fail(`no "luck"`)}, failed: []int{2}, missing: []int{2}, message: `no "luck"`},
-		{name: "fail from the fourth", fault: Fault{Nth: 4, Onwards: true, Do: Fail("gone")}, failed: []int{4, 5}, missing: []int{4, 5}, message: "gone"},
-		{name: "drop the third", fault: Fault{Match: create, Nth: 3, Do: Drop()}, failed: []int{3}, missing: []int{3}, message: "EOF"},
-		{name: "drop from the first", fault: Fault{Nth: 1, Onwards: true, Do: Drop()}, failed: []int{1, 2, 3, 4, 5}, missing: []int{1, 2, 3, 4, 5}, message: "EOF"},
+		{
+			name: "fail the second", fault: Fault{Nth: 2, Do: Fail(`no "luck"`)}, failed: []int{2}, missing: []int{2},
+			message: `no "luck"`,
+		},
+		{
+			name: "fail from the fourth", fault: Fault{Nth: 4, Onwards: true, Do: Fail("gone")}, failed: []int{4, 5},
+			missing: []int{4, 5}, message: "gone",
+		},
+		{
+			name: "drop the third", fault: Fault{Match: create, Nth: 3, Do: Drop()}, failed: []int{3},
+			missing: []int{3}, message: "EOF",
+		},
+		{
+			name: "drop from the first", fault: Fault{Nth: 1, Onwards: true, Do: Drop()}, failed: []int{1, 2, 3, 4, 5},
+			missing: []int{1, 2, 3, 4, 5}, message: "EOF",
+		},
 		{name: "drop an answer", fault: Fault{Nth: 5, Do: DropAnswer()}, failed: []int{5}, message: "EOF"},
 		{name: "delay", fault: Fault{Nth: 1, Do: Delay(time.Millisecond)}},
-		{name: "another method", fault: Fault{Match: Matching("GET", "/volumes/create"), Nth: 1, Onwards: true, Do: Drop()}},
-		{name: "another path", fault: Fault{Match: Matching("POST", "/volumes/*/create"), Nth: 1, Onwards: true, Do: Drop()}},
+		{
+			name:  "another method",
+			fault: Fault{Match: Matching("GET", "/volumes/create"), Nth: 1, Onwards: true, Do: Drop()},
+		},
+		{
+			name:  "another path",
+			fault: Fault{Match: Matching("POST", "/volumes/*/create"), Nth: 1, Onwards: true, Do: Drop()},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ctx := limited(t)
@@ -126,8 +145,9 @@ func TestProxyStreams(t *testing.T) {
 
 	// The engine starts to listen only after the request, and also sends events about its nodes.
 	messages, failures := through.Events(ctx, events.ListOptions{
-		Since:   strconv.FormatInt(time.Now().Unix(), 10),
-		Filters: filters.NewArgs(filters.Arg("type", string(events.VolumeEventType)), filters.Arg("volume", "streamed")),
+		Since: strconv.FormatInt(time.Now().Unix(), 10),
+		Filters: filters.NewArgs(filters.Arg("type", string(events.VolumeEventType)),
+			filters.Arg("volume", "streamed")),
 	})
 	acctest.Eventually(t, "the events to be asked for", func() bool { return len(proxy.Calls()) == 1 })
 	if _, err := through.VolumeCreate(ctx, volume.CreateOptions{Name: "streamed"}); err != nil {
@@ -152,12 +172,14 @@ func TestProxyStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := Shared(t, three).Nodes[0].Client().ContainerRemove(context.Background(), created.ID, container.RemoveOptions{Force: true})
+		err := Shared(t, three).Nodes[0].Client().ContainerRemove(context.Background(), created.ID,
+			container.RemoveOptions{Force: true})
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	attached, err := through.ContainerAttach(ctx, created.ID, container.AttachOptions{Stream: true, Stdin: true, Stdout: true})
+	attached, err := through.ContainerAttach(ctx, created.ID,
+		container.AttachOptions{Stream: true, Stdin: true, Stdout: true})
 	if err != nil {
 		t.Fatal(err)
 	}

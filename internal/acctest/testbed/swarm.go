@@ -87,7 +87,8 @@ func (n *Node) Join(ctx context.Context, request swarm.JoinRequest) error {
 		return nil
 	}
 	info, unknown := n.client.Info(ctx)
-	if unknown == nil && (info.Swarm.LocalNodeState == swarm.LocalNodeStatePending || info.Swarm.LocalNodeState == swarm.LocalNodeStateActive) {
+	if unknown == nil && (info.Swarm.LocalNodeState == swarm.LocalNodeStatePending ||
+		info.Swarm.LocalNodeState == swarm.LocalNodeStateActive) {
 		return nil
 	}
 	return fmt.Errorf("swarm join on %s: %w\n%s", n.Name, errors.Join(err, unknown), n.log())

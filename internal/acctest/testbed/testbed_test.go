@@ -165,8 +165,9 @@ func TestSwarm(t *testing.T) {
 		members, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		var got []string
 		for _, member := range members {
-			got = append(got, fmt.Sprintf("%s %s %s %s", member.Description.Hostname, member.Status.Addr, member.Spec.Role,
-				member.Status.State))
+			got = append(got,
+				fmt.Sprintf("%s %s %s %s", member.Description.Hostname, member.Status.Addr, member.Spec.Role,
+					member.Status.State))
 		}
 		slices.Sort(got)
 		return err == nil && slices.Equal(got, want)
@@ -231,7 +232,8 @@ func TestChosenEngine(t *testing.T) {
 		t.Errorf("a bed with an Engine of its own has %+v (%v)", got, err)
 	}
 	t.Setenv(EngineVariable, "19.03")
-	if _, err := (Options{}).chosen(); err == nil || !strings.Contains(err.Error(), `TRAINYARD_TEST_ENGINE="19.03": allowed are 26.1,`) {
+	if _, err := (Options{}).chosen(); err == nil ||
+		!strings.Contains(err.Error(), `TRAINYARD_TEST_ENGINE="19.03": allowed are 26.1,`) {
 		t.Errorf("an unknown Engine: %v", err)
 	}
 }
@@ -272,8 +274,10 @@ func TestTwoBeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := netip.MustParseAddr("10.200.0.2"); bed.Nodes[1].Address != want || info.Swarm.NodeAddr != want.String() {
-			t.Errorf("%s has address %s, and %s in its Swarm; want %s", info.Name, bed.Nodes[1].Address, info.Swarm.NodeAddr, want)
+		if want := netip.MustParseAddr("10.200.0.2"); bed.Nodes[1].Address != want ||
+			info.Swarm.NodeAddr != want.String() {
+			t.Errorf("%s has address %s, and %s in its Swarm; want %s", info.Name, bed.Nodes[1].Address,
+				info.Swarm.NodeAddr, want)
 		}
 		formed, err := bed.Nodes[0].Client().SwarmInspect(ctx)
 		if err != nil {

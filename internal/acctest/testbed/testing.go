@@ -175,7 +175,8 @@ func (b *Bed) waits() string {
 		var lines []string
 		for _, n := range nodes {
 			if n.Status.State != swarm.NodeStateReady || n.Spec.Availability != swarm.NodeAvailabilityActive {
-				lines = append(lines, fmt.Sprintf("%s is %s, %s: %s", n.Description.Hostname, n.Status.State, n.Spec.Availability, n.Status.Message))
+				lines = append(lines, fmt.Sprintf("%s is %s, %s: %s", n.Description.Hostname, n.Status.State,
+					n.Spec.Availability, n.Status.Message))
 			}
 		}
 		for _, task := range tasks {

@@ -80,7 +80,8 @@ func (e *Engine) ask(ctx context.Context, question func(ctx context.Context) err
 
 // answers recognize the errors that the Engine itself returned.
 var answers = []func(error) bool{
-	cerrdefs.IsInvalidArgument, cerrdefs.IsConflict, cerrdefs.IsUnauthorized, cerrdefs.IsPermissionDenied, cerrdefs.IsInternal,
+	cerrdefs.IsInvalidArgument, cerrdefs.IsConflict, cerrdefs.IsUnauthorized, cerrdefs.IsPermissionDenied,
+	cerrdefs.IsInternal,
 	cerrdefs.IsNotImplemented, cerrdefs.IsUnavailable, cerrdefs.IsUnknown, cerrdefs.IsNotFound,
 }
 
@@ -102,7 +103,9 @@ func (e *Engine) explain(err error) error {
 	}
 	for _, is := range answers {
 		if is(err) {
-			return &RefusedError{Code: refusedCode, Reason: reason(strings.TrimPrefix(err.Error(), "Error response from daemon: "))}
+			return &RefusedError{
+				Code: refusedCode, Reason: reason(strings.TrimPrefix(err.Error(), "Error response from daemon: ")),
+			}
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrAway, err)
@@ -112,7 +115,8 @@ func (e *Engine) explain(err error) error {
 // doesn't support, the Engine passes on the kernel's error.
 func reason(message string) string {
 	if strings.Contains(message, "failed to mount local volume: ") && strings.HasSuffix(message, ": no such device") {
-		message += `; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`
+		message += `; this host's kernel doesn't support the file system given as "type" in the volume's driver options. ` +
+			"For NFS: sudo modprobe nfs"
 	}
 	return message
 }

@@ -14,7 +14,8 @@ import (
 // Listener returns the ID of the process listening on the Engine's socket: the Engine, or systemd if it starts the
 // Engine on demand. It is 0 for a process outside this host's PID namespace.
 func (e *Engine) Listener(ctx context.Context) (pid int, err error) {
-	connection, err := (&net.Dialer{Timeout: patience}).DialUnix(ctx, "unix", nil, &net.UnixAddr{Name: e.socket, Net: "unix"})
+	connection, err := (&net.Dialer{Timeout: patience}).DialUnix(ctx, "unix", nil,
+		&net.UnixAddr{Name: e.socket, Net: "unix"})
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrAway, err)
 	}

@@ -16,7 +16,9 @@ import (
 
 // Log reads a container's log since a point in time, one message at a time: a line, or part of a long one. With follow,
 // it returns when the container has ended.
-func (e *Engine) Log(ctx context.Context, name string, since time.Time, follow bool, write func(at time.Time, text []byte) error) error {
+func (e *Engine) Log(
+	ctx context.Context, name string, since time.Time, follow bool, write func(at time.Time, text []byte) error,
+) error {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow}
 	if !since.IsZero() {
 		options.Since = fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond())

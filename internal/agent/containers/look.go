@@ -55,8 +55,9 @@ func (e *Engine) Inspect(ctx context.Context, name string) (found Container, err
 		}
 		found = Container{
 			Name: name, Member: c.Config.Labels[domain.LabelMember], Instance: c.Config.Labels[domain.LabelInstance],
-			Running: c.State.Running, PID: c.State.Pid, Paused: c.State.Paused, ExitCode: c.State.ExitCode, OutOfMemory: c.State.OOMKilled,
-			StopSignal: c.Config.StopSignal, Trouble: c.State.Error,
+			Running: c.State.Running, PID: c.State.Pid, Paused: c.State.Paused, ExitCode: c.State.ExitCode,
+			OutOfMemory: c.State.OOMKilled,
+			StopSignal:  c.Config.StopSignal, Trouble: c.State.Error,
 		}
 		// Engines report a container that could not be started in different states, and it has an exit code too.
 		started, err := time.Parse(time.RFC3339Nano, c.State.StartedAt)
@@ -99,7 +100,8 @@ func (e *Engine) List(ctx context.Context, cluster string) (map[string]Container
 
 // ours selects the containers of a cluster that this host's supervisor started.
 func ours(cluster string) filters.Args {
-	return filters.NewArgs(filters.Arg("label", domain.LabelCluster+"="+cluster), filters.Arg("label", domain.LabelInstance))
+	return filters.NewArgs(filters.Arg("label", domain.LabelCluster+"="+cluster),
+		filters.Arg("label", domain.LabelInstance))
 }
 
 // Watch calls changed with the name of each container of a cluster that changes, until the connection breaks or ctx is

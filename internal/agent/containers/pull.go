@@ -31,7 +31,10 @@ func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolic
 		return err
 	})
 	if pulls && policy == domain.PullNever {
-		return false, &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q not found on this host, and its pull policy is %q", name, policy)}
+		return false, &RefusedError{
+			Code:   refusedCode,
+			Reason: fmt.Sprintf("image %q not found on this host, and its pull policy is %q", name, policy),
+		}
 	}
 	return pulls, err
 }
@@ -50,7 +53,8 @@ func (e *Engine) Pull(ctx context.Context, name, brought string) error {
 		if err != nil || reason == "" {
 			return err
 		}
-		reasons = append(reasons, fmt.Sprintf("with the credentials that Terraform brought: %s; if these are wrong, give the provider others for %q in docker.registries and apply again", reason, host))
+		reasons = append(reasons, fmt.Sprintf("with the credentials that Terraform brought: %s; if these are wrong, "+
+			"give the provider others for %q in docker.registries and apply again", reason, host))
 	}
 	own, err := dockerlogin.Registries(nil).Auth(name)
 	switch {
@@ -62,9 +66,13 @@ func (e *Engine) Pull(ctx context.Context, name, brought string) error {
 			return err
 		}
 		if own != "" {
-			reason = fmt.Sprintf("with the credentials of docker login on this host: %s; if these are wrong: sudo docker login %s", reason, host)
+			reason = fmt.Sprintf(
+				"with the credentials of docker login on this host: %s; if these are wrong: sudo docker login %s",
+				reason, host,
+			)
 		} else {
-			reason = fmt.Sprintf("%s; if %[2]s wants credentials, there are none: give the provider some for %[2]q in docker.registries and apply again, or log in on this host: sudo docker login %[2]s", reason, host)
+			reason = fmt.Sprintf("%s; if %[2]s wants credentials, there are none: give the provider some for %[2]q "+
+				"in docker.registries and apply again, or log in on this host: sudo docker login %[2]s", reason, host)
 		}
 		reasons = append(reasons, reason)
 	}

@@ -51,7 +51,8 @@ func render(spec domain.MemberSpec, at Place) (*container.Config, *container.Hos
 	grace := int(math.Ceil(time.Duration(spec.GracePeriod).Seconds()))
 	config := &container.Config{
 		Image: spec.Image, Entrypoint: spec.Command, Cmd: spec.Args, Env: environment(spec, at), Labels: labels,
-		User: c.User, WorkingDir: spec.WorkingDir, StopSignal: c.StopSignal, StopTimeout: &grace, Healthcheck: healthcheck(c.HealthCheck),
+		User: c.User, WorkingDir: spec.WorkingDir, StopSignal: c.StopSignal, StopTimeout: &grace,
+		Healthcheck: healthcheck(c.HealthCheck),
 	}
 	host := &container.HostConfig{
 		// Members are reached at their hosts' addresses, and share the hosts' ports.
@@ -67,13 +68,17 @@ func render(spec domain.MemberSpec, at Place) (*container.Config, *container.Hos
 	host.MemorySwap = host.Memory
 	host.DeviceRequests = gpus(spec.Env[visibleGPUs])
 	if at.Fabric {
-		host.Devices = []container.DeviceMapping{{PathOnHost: infiniband, PathInContainer: infiniband, CgroupPermissions: "rwm"}}
+		host.Devices = []container.DeviceMapping{
+			{PathOnHost: infiniband, PathInContainer: infiniband, CgroupPermissions: "rwm"},
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Ulimits)) {
-		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: name, Soft: c.Ulimits[name].Soft, Hard: c.Ulimits[name].Hard})
+		host.Ulimits = append(host.Ulimits,
+			&container.Ulimit{Name: name, Soft: c.Ulimits[name].Soft, Hard: c.Ulimits[name].Hard})
 	}
 	if _, own := c.Ulimits["memlock"]; at.Fabric && len(host.DeviceRequests) > 0 && !own {
-		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "memlock", Soft: -1, Hard: -1}) // an adapter's memory regions are locked
+		// an adapter's memory regions are locked
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "memlock", Soft: -1, Hard: -1})
 	}
 	if c.Init {
 		host.Init = &c.Init
@@ -100,7 +105,8 @@ func environment(spec domain.MemberSpec, at Place) []string {
 // gpus returns the device request for a value of NVIDIA_VISIBLE_DEVICES. It needs neither a default runtime nor an
 // Engine restarted with one.
 func gpus(visible string) []container.DeviceRequest {
-	devices := slices.DeleteFunc(strings.Split(visible, ","), func(name string) bool { return name == "" || name == "none" || name == "void" })
+	devices := slices.DeleteFunc(strings.Split(visible, ","),
+		func(name string) bool { return name == "" || name == "none" || name == "void" })
 	request := container.DeviceRequest{DeviceIDs: devices, Capabilities: [][]string{{"gpu"}}}
 	switch {
 	case len(devices) == 0:
@@ -118,17 +124,23 @@ var mountTypes = map[domain.MountType]mount.Type{
 func mounts(spec domain.MemberSpec, at Place) []mount.Mount {
 	var list []mount.Mount
 	for _, m := range spec.Mounts {
-		rendered := mount.Mount{Type: mountTypes[cmp.Or(m.Type, domain.MountBind)], Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
+		rendered := mount.Mount{
+			Type: mountTypes[cmp.Or(m.Type, domain.MountBind)], Source: m.Source, Target: m.Target,
+			ReadOnly: m.ReadOnly,
+		}
 		if m.SizeMiB > 0 {
 			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * mib}
 		}
 		if m.Driver != nil {
-			rendered.VolumeOptions = &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: m.Driver.Name, Options: m.Driver.Options}}
+			rendered.VolumeOptions = &mount.VolumeOptions{
+				DriverConfig: &mount.Driver{Name: m.Driver.Name, Options: m.Driver.Options},
+			}
 		}
 		list = append(list, rendered)
 	}
 	for _, shown := range at.Shown {
-		list = append(list, mount.Mount{Type: mount.TypeBind, Source: shown.Source, Target: shown.Target, ReadOnly: !shown.Writable})
+		list = append(list,
+			mount.Mount{Type: mount.TypeBind, Source: shown.Source, Target: shown.Target, ReadOnly: !shown.Writable})
 	}
 	return list
 }
@@ -145,6 +157,7 @@ func healthcheck(check *domain.HealthCheck) *container.HealthConfig {
 	}
 	return &container.HealthConfig{
 		Test:     append([]string{"CMD"}, check.Command...),
-		Interval: duration(check.Interval), Timeout: duration(check.Timeout), StartPeriod: duration(check.StartPeriod), Retries: check.Retries,
+		Interval: duration(check.Interval), Timeout: duration(check.Timeout), StartPeriod: duration(check.StartPeriod),
+		Retries: check.Retries,
 	}
 }

@@ -49,7 +49,8 @@ func TestGPUs(t *testing.T) {
 func TestFabric(t *testing.T) {
 	spec := domain.MemberSpec{Env: map[string]string{visibleGPUs: "GPU-1"}}
 	_, host := render(spec, Place{Fabric: true})
-	if len(host.Devices) != 1 || host.Devices[0].PathOnHost != infiniband || len(host.Ulimits) != 1 || host.Ulimits[0].Hard != -1 {
+	if len(host.Devices) != 1 || host.Devices[0].PathOnHost != infiniband || len(host.Ulimits) != 1 ||
+		host.Ulimits[0].Hard != -1 {
 		t.Errorf("%+v", host)
 	}
 	spec.Container.Ulimits = map[string]domain.Ulimit{"memlock": {Soft: 1, Hard: 2}}
@@ -66,14 +67,20 @@ func TestMounts(t *testing.T) {
 	nfs := map[string]string{"type": "nfs", "o": "addr=nas,rw", "device": ":/export/data"}
 	spec := domain.MemberSpec{Mounts: []domain.Mount{
 		{Source: "/srv/data", Target: "/data", ReadOnly: true},
-		{Type: domain.MountVolume, Source: "data", Target: "/nas", Driver: &domain.VolumeDriver{Name: "local", Options: nfs}},
+		{
+			Type: domain.MountVolume, Source: "data", Target: "/nas",
+			Driver: &domain.VolumeDriver{Name: "local", Options: nfs},
+		},
 		{Type: domain.MountVolume, Target: "/unnamed"},
 		{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 3},
 	}}
 	_, host := render(spec, Place{Shown: []Shown{{Source: "/var/lib/x", Target: "/run/x"}}})
 	want := []mount.Mount{
 		{Type: mount.TypeBind, Source: "/srv/data", Target: "/data", ReadOnly: true},
-		{Type: mount.TypeVolume, Source: "data", Target: "/nas", VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "local", Options: nfs}}},
+		{
+			Type: mount.TypeVolume, Source: "data", Target: "/nas",
+			VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "local", Options: nfs}},
+		},
 		{Type: mount.TypeVolume, Target: "/unnamed"},
 		{Type: mount.TypeTmpfs, Target: "/scratch", TmpfsOptions: &mount.TmpfsOptions{SizeBytes: 3 << 20}},
 		{Type: mount.TypeBind, Source: "/var/lib/x", Target: "/run/x", ReadOnly: true},
@@ -87,7 +94,8 @@ func TestMounts(t *testing.T) {
 func TestReason(t *testing.T) {
 	const mounting = "error while mounting volume '/v/_data': failed to mount local volume: mount :/export/data:/v/_data, data: addr=10.0.0.9: "
 	for text, want := range map[string]string{
-		mounting + "no such device":     `mounting + no such device; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`,
+		mounting +
+			"no such device": `mounting + no such device; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`,
 		mounting + "connection refused": "mounting + connection refused",
 		"stat /dev/x: no such device":   "stat /dev/x: no such device",
 	} {
@@ -106,7 +114,8 @@ func TestReadMessages(t *testing.T) {
 	}
 	first := message("2026-11-25T02:10:20.000000001Z one line\n")
 	for stream, whole := range map[string]bool{
-		"": true, first: true, first + message("2026-11-25T02:10:21Z \n"): true, first[:5]: false, first[:20]: false, message("yesterday x\n"): false,
+		"": true, first: true, first + message("2026-11-25T02:10:21Z \n"): true, first[:5]: false, first[:20]: false,
+		message("yesterday x\n"):           false,
 		"\x01\x00\x00\x00\xff\xff\xff\xff": false,
 	} {
 		var output bytes.Buffer
@@ -117,7 +126,8 @@ func TestReadMessages(t *testing.T) {
 			output.Write(text)
 			return nil
 		})
-		if (err == nil) != whole || whole && strings.HasPrefix(stream, first) && !strings.HasPrefix(output.String(), "one line\n") {
+		if (err == nil) != whole ||
+			whole && strings.HasPrefix(stream, first) && !strings.HasPrefix(output.String(), "one line\n") {
 			t.Errorf("%q: %q, %v", stream, &output, err)
 		}
 	}

@@ -21,7 +21,9 @@ func TestPauseNoticedLate(t *testing.T) {
 		want    string
 	}{
 		"it notices": {true, ""},
-		"never":      {false, "the Docker Engine says: Cannot pause container c: cannot pause a paused container: unknown"},
+		"never": {
+			false, "the Docker Engine says: Cannot pause container c: cannot pause a paused container: unknown",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			looks := 0
@@ -38,7 +40,9 @@ func TestPauseNoticedLate(t *testing.T) {
 					w.Header().Set("Api-Version", "1.41")
 				case "pause":
 					w.WriteHeader(http.StatusInternalServerError)
-					answer = map[string]string{"message": "Cannot pause container c: cannot pause a paused container: unknown"}
+					answer = map[string]string{
+						"message": "Cannot pause container c: cannot pause a paused container: unknown",
+					}
 				case "json":
 					looks++
 					answer = container.InspectResponse{ContainerJSONBase: &container.ContainerJSONBase{

@@ -76,7 +76,9 @@ func (s Store) Provide(ctx context.Context, tree domain.FileTree, content func()
 }
 
 // mend rewrites the files of a version that are missing or altered.
-func (s Store) mend(ctx context.Context, version string, tree domain.FileTree, content func() (io.ReadCloser, error)) error {
+func (s Store) mend(
+	ctx context.Context, version string, tree domain.FileTree, content func() (io.ReadCloser, error),
+) error {
 	if info, err := os.Lstat(version); err != nil || !info.IsDir() {
 		return errors.Join(err, fmt.Errorf("%s is in the way: it is not a folder", version))
 	}
@@ -112,7 +114,9 @@ func (s Store) mend(ctx context.Context, version string, tree domain.FileTree, c
 }
 
 // write writes the wanted files of a version, and its manifest.
-func (s Store) write(ctx context.Context, version string, tree, wanted domain.FileTree, content func() (io.ReadCloser, error)) (err error) {
+func (s Store) write(
+	ctx context.Context, version string, tree, wanted domain.FileTree, content func() (io.ReadCloser, error),
+) (err error) {
 	files := filepath.Join(version, filesFolder)
 	if err := clearWay(files, files); err != nil {
 		return err
@@ -199,7 +203,9 @@ func replace(version *os.Root, name string, write func(at string) error) error {
 }
 
 // unpack writes the missing files from an archive, verifying their digests.
-func unpack(ctx context.Context, root *os.Root, missing map[string]domain.TreeFile, content func() (io.ReadCloser, error)) error {
+func unpack(
+	ctx context.Context, root *os.Root, missing map[string]domain.TreeFile, content func() (io.ReadCloser, error),
+) error {
 	from, err := content()
 	if err != nil {
 		return err
@@ -311,7 +317,8 @@ func (s Store) Remove(ctx context.Context, digests []string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := os.Rename(s.version(digest), filepath.Join(aside, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(s.version(digest), filepath.Join(aside, "old")); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -370,7 +377,8 @@ func (s Store) lock(ctx context.Context) (unlock func() error, err error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("another apply is writing to %s: %w", s.Dir, context.Cause(ctx)), folder.Close())
+			return nil, errors.Join(fmt.Errorf("another apply is writing to %s: %w", s.Dir, context.Cause(ctx)),
+				folder.Close())
 		case <-time.After(lockRetry):
 		}
 	}
@@ -407,7 +415,8 @@ func readManifest(version, digest string) (*manifest, error) {
 		return nil, err
 	}
 	var m manifest
-	if json.Unmarshal(content, &m) != nil || len(m.Files) != len(m.Stamps) || m.Files.Check() != nil || m.Files.Digest() != digest {
+	if json.Unmarshal(content, &m) != nil || len(m.Files) != len(m.Stamps) || m.Files.Check() != nil ||
+		m.Files.Digest() != digest {
 		return nil, nil //nolint:nilerr // somebody has changed it
 	}
 	return &m, nil

@@ -48,7 +48,9 @@ func versionOf(t *testing.T, says string) filesource.Content {
 	t.Helper()
 	source := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(source, "lib", "deep"), 0o700))
-	for name, content := range map[string]string{"train.py": says, "lib/data.py": "data", "lib/deep/run": "run", "empty": ""} {
+	for name, content := range map[string]string{
+		"train.py": says, "lib/data.py": "data", "lib/deep/run": "run", "empty": "",
+	} {
 		must(t, os.WriteFile(filepath.Join(source, name), []byte(content), 0o600))
 	}
 	must(t, os.Chmod(filepath.Join(source, "lib/deep/run"), 0o700))
@@ -111,7 +113,10 @@ func TestProvide(t *testing.T) {
 	l.provide()
 	l.expect("provided")
 	l.expectNothingElse("provided", 1)
-	for name, want := range map[string]string{".": "dr-xr-xr-x", "train.py": "-r--r--r--", "lib/deep": "dr-xr-xr-x", "lib/deep/run": "-r-xr-xr-x", "lib/link": "Lrwxrwxrwx"} {
+	for name, want := range map[string]string{
+		".": "dr-xr-xr-x", "train.py": "-r--r--r--", "lib/deep": "dr-xr-xr-x", "lib/deep/run": "-r-xr-xr-x",
+		"lib/link": "Lrwxrwxrwx",
+	} {
 		if got := l.mode(name); got != want {
 			t.Errorf("%s has mode %s, want %s", name, got, want)
 		}
@@ -123,7 +128,8 @@ func TestProvide(t *testing.T) {
 	if strings.Contains(l.Path(l.digest()), ":") {
 		t.Errorf("%s can't be in a list of paths", l.Path(l.digest()))
 	}
-	must(t, l.Provide(t.Context(), l.version.Tree, func() (io.ReadCloser, error) { return nil, errors.New("asked for what is there") }))
+	must(t, l.Provide(t.Context(), l.version.Tree,
+		func() (io.ReadCloser, error) { return nil, errors.New("asked for what is there") }))
 }
 
 // TestMend: any damage to files is detected and repaired in place; the rest stays untouched.
@@ -137,18 +143,27 @@ func TestMend(t *testing.T) {
 		damage func(lab) error
 		want   []string
 	}{
-		"nothing":          {func(lab) error { return nil }, nil},
-		"another content":  {write("train.py", "two"), []string{"train.py altered"}},
-		"written in place": {func(l lab) error { return writeOver(l.at("train.py"), "two") }, []string{"train.py altered"}},
+		"nothing":         {func(lab) error { return nil }, nil},
+		"another content": {write("train.py", "two"), []string{"train.py altered"}},
+		"written in place": {
+			func(l lab) error { return writeOver(l.at("train.py"), "two") }, []string{"train.py altered"},
+		},
 		"the same content": {write("train.py", "one"), nil},
 		"cut off": {func(l lab) error {
 			return errors.Join(os.Chmod(l.at("lib/data.py"), 0o600), os.Truncate(l.at("lib/data.py"), 0))
 		}, []string{"lib/data.py altered"}},
-		"not executable": {func(l lab) error { return os.Chmod(l.at("lib/deep/run"), 0o600) }, []string{"lib/deep/run altered"}},
-		"other modes":    {func(l lab) error { return os.Chmod(l.at("train.py"), 0o644) }, nil},
-		"a file less":    {func(l lab) error { return os.Remove(l.at("empty")) }, []string{"empty missing"}},
-		"a folder less":  {func(l lab) error { return os.RemoveAll(l.at("lib")) }, []string{"lib/data.py missing", "lib/deep/run missing", "lib/link missing"}},
-		"all files":      {func(l lab) error { return removeTree(l.at(".")) }, []string{"empty missing", "lib/data.py missing", "lib/deep/run missing", "lib/link missing", "train.py missing"}},
+		"not executable": {
+			func(l lab) error { return os.Chmod(l.at("lib/deep/run"), 0o600) }, []string{"lib/deep/run altered"},
+		},
+		"other modes": {func(l lab) error { return os.Chmod(l.at("train.py"), 0o644) }, nil},
+		"a file less": {func(l lab) error { return os.Remove(l.at("empty")) }, []string{"empty missing"}},
+		"a folder less": {
+			func(l lab) error { return os.RemoveAll(l.at("lib")) },
+			[]string{"lib/data.py missing", "lib/deep/run missing", "lib/link missing"},
+		},
+		"all files": {func(l lab) error { return removeTree(l.at(".")) }, []string{
+			"empty missing", "lib/data.py missing", "lib/deep/run missing", "lib/link missing", "train.py missing",
+		}},
 		"another link": {func(l lab) error {
 			return errors.Join(os.Remove(l.at("lib/link")), os.Symlink("data.py", l.at("lib/link")))
 		}, []string{"lib/link altered"}},
@@ -168,7 +183,10 @@ func TestMend(t *testing.T) {
 		"the manifest": {func(l lab) error {
 			return os.Remove(filepath.Join(l.Dir, filepath.Base(filepath.Dir(l.at("."))), manifestFile))
 		}, []string{"manifest.json missing"}},
-		"the manifest's files": {func(l lab) error { return forge(filepath.Join(filepath.Dir(l.at(".")), manifestFile)) }, []string{"manifest.json missing"}},
+		"the manifest's files": {
+			func(l lab) error { return forge(filepath.Join(filepath.Dir(l.at(".")), manifestFile)) },
+			[]string{"manifest.json missing"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -201,7 +219,8 @@ func writeOver(path, content string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte(content), 0o600), os.Chmod(path, info.Mode()), os.Chtimes(path, info.ModTime(), info.ModTime()))
+	return errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte(content), 0o600), os.Chmod(path, info.Mode()),
+		os.Chtimes(path, info.ModTime(), info.ModTime()))
 }
 
 // forge changes a digest in a manifest.
@@ -221,15 +240,23 @@ func TestProvideFails(t *testing.T) {
 		content func(l lab) func() (io.ReadCloser, error)
 		says    string
 	}{
-		"no content":      {func(lab) func() (io.ReadCloser, error) { return func() (io.ReadCloser, error) { return nil, broken } }, "connection lost"},
-		"cut off":         {func(l lab) func() (io.ReadCloser, error) { return cutOff(l.version, 1000) }, "unexpected EOF"},
-		"another content": {func(lab) func() (io.ReadCloser, error) { return other.Tar }, "files did not arrive as announced: train.py"},
+		"no content": {
+			func(lab) func() (io.ReadCloser, error) { return func() (io.ReadCloser, error) { return nil, broken } },
+			"connection lost",
+		},
+		"cut off": {
+			func(l lab) func() (io.ReadCloser, error) { return cutOff(l.version, 1000) }, "unexpected EOF",
+		},
+		"another content": {
+			func(lab) func() (io.ReadCloser, error) { return other.Tar }, "files did not arrive as announced: train.py",
+		},
 		"nothing": {func(lab) func() (io.ReadCloser, error) {
 			return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
 		}, "lib/data.py"},
 	} {
 		l := newLab(t)
-		if err := l.Provide(t.Context(), l.version.Tree, test.content(l)); err == nil || !strings.Contains(err.Error(), test.says) {
+		if err := l.Provide(t.Context(), l.version.Tree, test.content(l)); err == nil ||
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v, want %q", name, err, test.says)
 		}
 		l.expectNothingElse(name, 0)
@@ -258,8 +285,14 @@ func TestUnannounced(t *testing.T) {
 	content := func() (io.ReadCloser, error) {
 		var archive bytes.Buffer
 		w := tar.NewWriter(&archive)
-		for _, file := range [][2]string{{"train.py", "two"}, {"../escape", "x"}, {"more", "x"}, {"train.py", "one"}, {"lib/data.py", "data"}, {"lib/deep/run", "run"}, {"empty", ""}} {
-			must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file[0], Mode: 0o777, Size: int64(len(file[1]))}))
+		for _, file := range [][2]string{
+			{"train.py", "two"}, {"../escape", "x"}, {"more", "x"}, {"train.py", "one"}, {"lib/data.py", "data"},
+			{"lib/deep/run", "run"}, {"empty", ""},
+		} {
+			must(t,
+				w.WriteHeader(&tar.Header{
+					Typeflag: tar.TypeReg, Name: file[0], Mode: 0o777, Size: int64(len(file[1])),
+				}))
 			_, err := io.WriteString(w, file[1])
 			must(t, err)
 		}

@@ -20,17 +20,22 @@ func TestOf(t *testing.T) {
 		want     Need
 		err      string
 	}{
-		"one version":          {glibc, []string{"GLIBC_2.31"}, Need{glibc, "2.31"}, ""},
-		"the newest of some":   {glibc, []string{"GLIBC_2.2.5", "GLIBC_2.31", "GLIBC_2.9"}, Need{glibc, "2.31"}, ""},
-		"of other libraries":   {glibc, []string{"GLIBC_2.17", "GCC_3.0", "OTHER"}, Need{glibc, "2.17"}, ""},
-		"packed relocations":   {glibc, []string{"GLIBC_2.17", "GLIBC_ABI_DT_RELR"}, Need{glibc, "2.36"}, ""},
-		"no versions":          {musl, nil, Need{Loader: musl}, ""},
-		"what is glibc's own":  {glibc, []string{"GLIBC_PRIVATE"}, Need{}, "it requires GLIBC_PRIVATE, which is not a known version"},
-		"what nobody knows of": {glibc, []string{"GLIBC_ABI_NEW"}, Need{}, "it requires GLIBC_ABI_NEW, which is not a known version"},
+		"one version":        {glibc, []string{"GLIBC_2.31"}, Need{glibc, "2.31"}, ""},
+		"the newest of some": {glibc, []string{"GLIBC_2.2.5", "GLIBC_2.31", "GLIBC_2.9"}, Need{glibc, "2.31"}, ""},
+		"of other libraries": {glibc, []string{"GLIBC_2.17", "GCC_3.0", "OTHER"}, Need{glibc, "2.17"}, ""},
+		"packed relocations": {glibc, []string{"GLIBC_2.17", "GLIBC_ABI_DT_RELR"}, Need{glibc, "2.36"}, ""},
+		"no versions":        {musl, nil, Need{Loader: musl}, ""},
+		"what is glibc's own": {
+			glibc, []string{"GLIBC_PRIVATE"}, Need{}, "it requires GLIBC_PRIVATE, which is not a known version",
+		},
+		"what nobody knows of": {
+			glibc, []string{"GLIBC_ABI_NEW"}, Need{}, "it requires GLIBC_ABI_NEW, which is not a known version",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Of(libctest.Program(t, filepath.Join(t.TempDir(), "program"), test.loader, test.versions...))
-			if test.err == "" && (err != nil || got != test.want) || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+			if test.err == "" && (err != nil || got != test.want) ||
+				test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("got %+v, %v, want %+v, %q", got, err, test.want, test.err)
 			}
 		})

@@ -14,7 +14,8 @@ import (
 // FuzzReadCount shows that readCount returns a cgroup's count, or an error that names the file.
 func FuzzReadCount(f *testing.F) {
 	for _, content := range []string{
-		"low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", "", "oom_kill ", "oom_kill x", "oom_kill 1 2", "oom_kill -1",
+		"low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", "", "oom_kill ",
+		"oom_kill x", "oom_kill 1 2", "oom_kill -1",
 		"oom_kill 18446744073709551616", strings.Repeat("a", 1<<17) + "\noom_kill 1\n",
 	} {
 		f.Add([]byte(content))
@@ -38,7 +39,9 @@ func FuzzReadCount(f *testing.F) {
 // FuzzHierarchies shows that groups are only created below the mount point, whatever a process's cgroup is called and
 // whatever part of the tree is mounted.
 func FuzzHierarchies(f *testing.F) {
-	for _, group := range []string{"/", "/user.slice", "/../../system.slice", "..", "../x", "", "/a/../../b", "//a//b/", "/a\x00b", "/docker/4f1c"} {
+	for _, group := range []string{
+		"/", "/user.slice", "/../../system.slice", "..", "../x", "", "/a/../../b", "//a//b/", "/a\x00b", "/docker/4f1c",
+	} {
 		f.Add("/", group, true)
 		f.Add("/docker/4f1c", group, false)
 		f.Add("/../..", group, false)
@@ -50,13 +53,15 @@ func FuzzHierarchies(f *testing.F) {
 		if unified {
 			mount = mounted("cgroup2", point, root)
 		}
-		found, err := hierarchiesIn([]*procfs.MountInfo{mount}, []procfs.Cgroup{{Controllers: []string{cpu, memory}, Path: group}})
+		found, err := hierarchiesIn([]*procfs.MountInfo{mount},
+			[]procfs.Cgroup{{Controllers: []string{cpu, memory}, Path: group}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, h := range found {
 			for i, dir := range h.ancestry() {
-				if dir != filepath.Clean(dir) || dir != point && !strings.HasPrefix(dir, point+"/") || i == 0 && dir != point {
+				if dir != filepath.Clean(dir) || dir != point && !strings.HasPrefix(dir, point+"/") ||
+					i == 0 && dir != point {
 					t.Errorf("with %q mounted, a process of %q has the groups %q", root, group, h.ancestry())
 				}
 			}

@@ -71,7 +71,9 @@ func hierarchiesIn(mounts []*procfs.MountInfo, own []procfs.Cgroup) ([]hierarchy
 			found[same].controllers = append(found[same].controllers, controller)
 			continue
 		}
-		h := hierarchy{unified: mounts[i].FSType == "cgroup2", mount: mounts[i].MountPoint, controllers: []string{controller}}
+		h := hierarchy{
+			unified: mounts[i].FSType == "cgroup2", mount: mounts[i].MountPoint, controllers: []string{controller},
+		}
 		for _, group := range own {
 			if slices.Contains(group.Controllers, controller) || h.unified && group.HierarchyID == 0 {
 				h.own = below(mounts[i].Root, group.Path)
@@ -118,10 +120,13 @@ func (h hierarchy) parent() (string, error) {
 		}
 	}
 	if denied(problem) {
-		return "", fmt.Errorf("this user is not allowed to create control groups below %s (own group: %s): run as root, or in a control group delegated to the user, such as with `systemd-run --user --scope`", h.mount, filepath.Join("/", h.own))
+		return "", fmt.Errorf("this user is not allowed to create control groups below %s (own group: %s): run as "+
+			"root, or in a control group delegated to the user, such as with `systemd-run --user --scope`", h.mount,
+			filepath.Join("/", h.own))
 	}
 	if errors.Is(problem, unix.EROFS) {
-		return "", fmt.Errorf("the control groups at %s are mounted read-only: in a container, mount them writable", h.mount)
+		return "", fmt.Errorf("the control groups at %s are mounted read-only: in a container, mount them writable",
+			h.mount)
 	}
 	return "", problem
 }
@@ -168,7 +173,8 @@ func (h hierarchy) enable(dir string) error {
 		case slices.Contains(offered, controller):
 			wanted = append(wanted, "+"+controller)
 		default:
-			return fmt.Errorf("the control group %s does not have the %s controller (only %s): an administrator can add Delegate=cpu memory to its unit", dir, controller, strings.Join(offered, ", "))
+			return fmt.Errorf("the control group %s does not have the %s controller (only %s): an administrator can "+
+				"add Delegate=cpu memory to its unit", dir, controller, strings.Join(offered, ", "))
 		}
 	}
 	if len(wanted) == 0 {
@@ -176,7 +182,8 @@ func (h hierarchy) enable(dir string) error {
 	}
 	err = write(filepath.Join(dir, "cgroup.subtree_control"), strings.Join(wanted, " "))
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("the control group %s contains processes, so it can't delegate controllers: move them to a child group, or run as root in the host's own namespace", dir)
+		return fmt.Errorf("the control group %s contains processes, so it can't delegate controllers: move them to a "+
+			"child group, or run as root in the host's own namespace", dir)
 	}
 	if err != nil {
 		return fmt.Errorf("enabling controllers of the control group %s: %w", dir, err)

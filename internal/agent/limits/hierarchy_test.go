@@ -84,7 +84,9 @@ func TestHierarchiesIn(t *testing.T) {
 		"a namespace in which the own group lies outside": {
 			mounts: []*procfs.MountInfo{mounted("cgroup2", "/sys/fs/cgroup", "/")},
 			own:    []procfs.Cgroup{{Path: "/../other"}},
-			want:   []hierarchy{{unified: true, mount: "/sys/fs/cgroup", controllers: []string{"cpu", "memory"}, own: "."}},
+			want: []hierarchy{
+				{unified: true, mount: "/sys/fs/cgroup", controllers: []string{"cpu", "memory"}, own: "."},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,22 +135,28 @@ func TestEnable(t *testing.T) {
 		offered, enabled string
 		written, problem string
 	}{
-		"nothing enabled":        {offered: "cpuset cpu io memory pids", written: "+cpu +memory"},
-		"one enabled":            {offered: "cpu memory pids", enabled: "memory pids", written: "+cpu"},
-		"all enabled":            {offered: "cpu memory", enabled: "cpu memory", written: "cpu memory"},
-		"one not delegated":      {offered: "memory pids", enabled: "memory pids", written: "memory pids", problem: "does not have the cpu controller (only memory, pids)"},
+		"nothing enabled": {offered: "cpuset cpu io memory pids", written: "+cpu +memory"},
+		"one enabled":     {offered: "cpu memory pids", enabled: "memory pids", written: "+cpu"},
+		"all enabled":     {offered: "cpu memory", enabled: "cpu memory", written: "cpu memory"},
+		"one not delegated": {
+			offered: "memory pids", enabled: "memory pids", written: "memory pids",
+			problem: "does not have the cpu controller (only memory, pids)",
+		},
 		"controllers elsewhere ": {offered: "hugetlb", problem: "does not have the cpu controller (only hugetlb)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			for file, content := range map[string]string{"cgroup.controllers": test.offered, "cgroup.subtree_control": test.enabled} {
+			for file, content := range map[string]string{
+				"cgroup.controllers": test.offered, "cgroup.subtree_control": test.enabled,
+			} {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			h := hierarchy{unified: true, controllers: []string{cpu, memory}}
 			err := h.enable(dir)
-			if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+			if test.problem == "" && err != nil ||
+				test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
 				t.Errorf("error %v, want %q", err, test.problem)
 			}
 			written, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))

@@ -238,7 +238,8 @@ func validate(name string, cpus float64, memoryMiB int64) error {
 	case cpus != 0 && !enforceable:
 		return fmt.Errorf("a limit of %v CPUs can't be enforced: use %v to %v, or 0 for none", cpus, minCPUs, maxCPUs)
 	case memoryMiB < 0 || memoryMiB > math.MaxInt64>>20:
-		return fmt.Errorf("a limit of %d MiB of memory can't be enforced: use 1 to %d, or 0 for none", memoryMiB, math.MaxInt64>>20)
+		return fmt.Errorf("a limit of %d MiB of memory can't be enforced: use 1 to %d, or 0 for none", memoryMiB,
+			math.MaxInt64>>20)
 	}
 	return nil
 }

@@ -328,7 +328,8 @@ func TestBadInput(t *testing.T) {
 		"memory overflows": {name: "x", memoryMiB: 1 << 44, want: "use 1 to 8796093022207"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Create(test.name, test.cpus, test.memoryMiB); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Create(test.name, test.cpus, test.memoryMiB); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})

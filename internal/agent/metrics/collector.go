@@ -37,36 +37,52 @@ var (
 )
 
 var (
-	sampled = gauge("sample_timestamp_seconds", "When the agent took the sample that all other metrics are from.", ofHost...)
+	sampled = gauge("sample_timestamp_seconds", "When the agent took the sample that all other metrics are from.",
+		ofHost...)
 
-	hostCPUs     = gauge("host_cpus", "Online processors.", ofHost...)
-	hostBusy     = gauge("host_cpus_busy", "Processors that were busy in the last second.", ofHost...)
-	hostSeconds  = counter("host_cpu_busy_seconds_total", "Time that processors were busy since boot, summed over all of them.", ofHost...)
+	hostCPUs    = gauge("host_cpus", "Online processors.", ofHost...)
+	hostBusy    = gauge("host_cpus_busy", "Processors that were busy in the last second.", ofHost...)
+	hostSeconds = counter("host_cpu_busy_seconds_total",
+		"Time that processors were busy since boot, summed over all of them.", ofHost...)
 	hostMemory   = gauge("host_memory_bytes", "Total memory.", ofHost...)
 	hostUsed     = gauge("host_memory_used_bytes", "Memory that is not available without swapping.", ofHost...)
 	hostLoad     = gauge("host_load1", "Processes that run or wait to run, averaged over a minute.", ofHost...)
 	hostDisk     = gauge("host_disk_bytes", "Size of the file system that the agent is on.", ofHost...)
 	hostDiskUsed = gauge("host_disk_used_bytes", "Space in use on the file system that the agent is on.", ofHost...)
-	hostReceived = counter("host_network_received_bytes_total", "Bytes received from other hosts since boot.", ofHost...)
-	hostSent     = counter("host_network_sent_bytes_total", "Bytes sent to other hosts since boot.", ofHost...)
-	hostGPUs     = gauge("host_gpus", "GPUs that were found. Absent if it is unknown whether there are any.", ofHost...)
+	hostReceived = counter("host_network_received_bytes_total", "Bytes received from other hosts since boot.",
+		ofHost...)
+	hostSent = counter("host_network_sent_bytes_total", "Bytes sent to other hosts since boot.", ofHost...)
+	hostGPUs = gauge("host_gpus", "GPUs that were found. Absent if it is unknown whether there are any.", ofHost...)
 
 	gpuHealthy     = gauge("gpu_healthy", "1 if the GPU can be used, 0 if it can't.", ofGPU...)
-	gpuUtilisation = gauge("gpu_utilization_ratio", "Share of the last sample period in which the GPU was busy.", ofGPU...)
-	gpuCopying     = gauge("gpu_memory_utilization_ratio", "Share of the last sample period in which the GPU's memory was read or written.", ofGPU...)
+	gpuUtilisation = gauge("gpu_utilization_ratio", "Share of the last sample period in which the GPU was busy.",
+		ofGPU...)
+	gpuCopying = gauge("gpu_memory_utilization_ratio",
+		"Share of the last sample period in which the GPU's memory was read or written.", ofGPU...)
 	gpuMemory      = gauge("gpu_memory_bytes", "Total memory of the GPU.", ofGPU...)
 	gpuUsed        = gauge("gpu_memory_used_bytes", "Memory in use on the GPU.", ofGPU...)
 	gpuTemperature = gauge("gpu_temperature_celsius", "Temperature of the GPU.", ofGPU...)
 	gpuPower       = gauge("gpu_power_watts", "Power draw of the GPU.", ofGPU...)
 	gpuPowerLimit  = gauge("gpu_power_limit_watts", "Power limit of the GPU.", ofGPU...)
-	gpuECCErrors   = counter("gpu_ecc_errors_total", "Uncorrectable errors of the GPU's memory since the driver was loaded. Absent if ECC is off.", ofGPU...)
-	gpuXID         = gauge("gpu_xid", "Number of the last error that the driver has reported for the GPU since the agent started. Absent if there was none.", ofGPU...)
+	gpuECCErrors   = counter("gpu_ecc_errors_total",
+		"Uncorrectable errors of the GPU's memory since the driver was loaded. Absent if ECC is off.", ofGPU...)
+	gpuXID = gauge("gpu_xid",
+		"Number of the last error that the driver has reported for the GPU since the agent started. Absent if "+
+			"there was none.",
+		ofGPU...)
 
-	memberBusy      = gauge("member_cpus_busy", "Processors that the member kept busy in the last second.", ofInstance...)
-	memberMemory    = gauge("member_memory_bytes", "Resident memory of the member's processes. Memory that several of them share counts for each.", ofInstance...)
+	memberBusy = gauge("member_cpus_busy", "Processors that the member kept busy in the last second.",
+		ofInstance...)
+	memberMemory = gauge("member_memory_bytes",
+		"Resident memory of the member's processes. Memory that several of them share counts for each.", ofInstance...)
 	memberGPUMemory = gauge("member_gpu_memory_bytes", "Memory of the member's processes on GPUs.", ofInstance...)
-	memberReceived  = counter("member_network_received_bytes_total", "Bytes that the member has received since it started. Absent if they are not counted separately from its host's.", ofInstance...)
-	memberSent      = counter("member_network_sent_bytes_total", "Bytes that the member has sent since it started. Absent if they are not counted separately from its host's.", ofInstance...)
+	memberReceived  = counter("member_network_received_bytes_total",
+		"Bytes that the member has received since it started. Absent if they are not counted separately from "+
+			"its host's.",
+		ofInstance...)
+	memberSent = counter("member_network_sent_bytes_total",
+		"Bytes that the member has sent since it started. Absent if they are not counted separately from its host's.",
+		ofInstance...)
 )
 
 // collector exports a node's report. Unknown values are left out, as 0 would be wrong.

@@ -37,7 +37,10 @@ func TestOfThisHost(t *testing.T) {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	settings := telemetry.Settings{Proc: telemetry.HostProc(), Disk: os.TempDir(), GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
+	settings := telemetry.Settings{
+		Proc: telemetry.HostProc(), Disk: os.TempDir(),
+		GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil },
+	}
 	resident, err := telemetry.NewResident(t.Context(), settings, "9q3k0wu5bb", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

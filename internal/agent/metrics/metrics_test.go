@@ -26,13 +26,16 @@ func full() telemetry.Report {
 	return telemetry.Report{
 		Samples: 1, SampledAt: time.UnixMilli(1_700_000_000_250),
 		Host: telemetry.HostReport{
-			CPUs: last(1.5), TotalCPUs: 8, MemoryMiB: last(2048), TotalMemoryMiB: 4096, Load: last(0.5), DiskMiB: last(1), TotalDiskMiB: 2,
+			CPUs: last(1.5), TotalCPUs: 8, MemoryMiB: last(2048), TotalMemoryMiB: 4096, Load: last(0.5),
+			DiskMiB: last(1), TotalDiskMiB: 2,
 			BusySeconds: 1234.5, ReceivedBytes: new(7.0), SentBytes: new(0.0),
 		},
 		GPUs: domain.HostGPUs{GPUs: []domain.GPU{{
 			Device:        domain.Device{UUID: "GPU-1", Model: "Tesla V100", MemoryMiB: 32768},
-			MemoryUsedMiB: new(int64(16384)), Utilisation: new(50.0), MemoryUtilisation: new(25.0), TemperatureC: new(int64(60)),
-			PowerW: new(200.0), PowerLimitW: new(300.0), ECCErrors: new(int64(0)), XID: new(79), Trouble: "fallen off the bus (XID 79)",
+			MemoryUsedMiB: new(int64(16384)), Utilisation: new(50.0), MemoryUtilisation: new(25.0),
+			TemperatureC: new(int64(60)),
+			PowerW:       new(200.0), PowerLimitW: new(300.0), ECCErrors: new(int64(0)), XID: new(79),
+			Trouble: "fallen off the bus (XID 79)",
 		}}},
 		Instances: map[string]telemetry.InstanceReport{"c0ffee": {
 			CPUs: last(0.25), MemoryMiB: last(3), GPUMemoryMiB: last(0), ReceivedBytes: new(5.0), SentBytes: new(0.0),
@@ -109,7 +112,8 @@ func TestMetrics(t *testing.T) {
 				r.Instances["c0ffee"] = of
 			},
 			without: []string{
-				"gpu_ecc", "gpu_memory", "gpu_power", "gpu_temperature", "gpu_utilization", "gpu_xid", "host_load1", "host_disk", "host_network",
+				"gpu_ecc", "gpu_memory", "gpu_power", "gpu_temperature", "gpu_utilization", "gpu_xid", "host_load1",
+				"host_disk", "host_network",
 				"member_cpus", "member_gpu", "member_network",
 			},
 			instead: map[string]string{`uuid="GPU-1"} 0`: `uuid="GPU-1"} 1`},
@@ -143,7 +147,8 @@ func TestMetrics(t *testing.T) {
 					want.WriteString(line)
 				}
 			}
-			if got := answer(t, handler(collector{"node1", func() telemetry.Report { return report }})); got != want.String() {
+			if got := answer(t,
+				handler(collector{"node1", func() telemetry.Report { return report }})); got != want.String() {
 				t.Errorf("told is:%swant:%s", got, want.String())
 			}
 		})
@@ -170,7 +175,9 @@ var alertName = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
 // TestAlertRules has Prometheus' own tool test the alert rules of the module "monitoring".
 func TestAlertRules(t *testing.T) {
 	const alerts = "../../../modules/monitoring/alerts/"
-	for _, args := range [][]string{{"check", "rules", alerts + "trainyard.yml"}, {"test", "rules", alerts + "trainyard_test.yml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", alerts + "trainyard.yml"}, {"test", "rules", alerts + "trainyard_test.yml"},
+	} {
 		if output, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, output)
 		}

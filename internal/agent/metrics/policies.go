@@ -44,17 +44,26 @@ var (
 )
 
 var (
-	policyCurrent     = gauge("autoscaling_current_replicas", "Members that the role should have.", ofPolicy...)
-	policyDesired     = gauge("autoscaling_desired_replicas", "Members that the policy last decided on.", ofPolicy...)
-	policyMin         = gauge("autoscaling_min_replicas", "Minimum number of members that the policy allows.", ofPolicy...)
-	policyMax         = gauge("autoscaling_max_replicas", "Maximum number of members that the policy allows.", ofPolicy...)
-	policyValue       = gauge("autoscaling_metric_value", "Value of a metric of the policy. Absent if it is missing or too old.", ofPolicyMetric...)
-	policyProposed    = gauge("autoscaling_metric_proposed_replicas", "Members that a metric or schedule proposes. Absent if it proposes none.", ofPolicyMetric...)
-	policyGuardValue  = gauge("autoscaling_guard_value", "Value from the source of a guard. Absent if it can't be read.", ofGuard...)
-	policyGuardRead   = gauge("autoscaling_guard_readable", "1 if the source of a guard returns a value. 0 if it can't be read: no member is removed then.", ofGuard...)
-	policyRecommended = gauge("autoscaling_recommended_request", "What a member should request of a resource: processors (cpus) or MiB (memory_mib).", ofResource...)
-	policyDecisions   = counter("autoscaling_decisions_total", "Decisions since the controller started, by outcome.", ofDecisions...)
-	policyDecided     = gauge("autoscaling_last_decision_timestamp_seconds", "Time of the policy's last decision.", ofPolicy...)
+	policyCurrent = gauge("autoscaling_current_replicas", "Members that the role should have.", ofPolicy...)
+	policyDesired = gauge("autoscaling_desired_replicas", "Members that the policy last decided on.", ofPolicy...)
+	policyMin     = gauge("autoscaling_min_replicas", "Minimum number of members that the policy allows.",
+		ofPolicy...)
+	policyMax = gauge("autoscaling_max_replicas", "Maximum number of members that the policy allows.",
+		ofPolicy...)
+	policyValue = gauge("autoscaling_metric_value",
+		"Value of a metric of the policy. Absent if it is missing or too old.", ofPolicyMetric...)
+	policyProposed = gauge("autoscaling_metric_proposed_replicas",
+		"Members that a metric or schedule proposes. Absent if it proposes none.", ofPolicyMetric...)
+	policyGuardValue = gauge("autoscaling_guard_value",
+		"Value from the source of a guard. Absent if it can't be read.", ofGuard...)
+	policyGuardRead = gauge("autoscaling_guard_readable",
+		"1 if the source of a guard returns a value. 0 if it can't be read: no member is removed then.", ofGuard...)
+	policyRecommended = gauge("autoscaling_recommended_request",
+		"What a member should request of a resource: processors (cpus) or MiB (memory_mib).", ofResource...)
+	policyDecisions = counter("autoscaling_decisions_total", "Decisions since the controller started, by outcome.",
+		ofDecisions...)
+	policyDecided = gauge("autoscaling_last_decision_timestamp_seconds", "Time of the policy's last decision.",
+		ofPolicy...)
 )
 
 // policies exports autoscaling policies.

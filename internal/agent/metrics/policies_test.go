@@ -11,9 +11,11 @@ import (
 func fullPolicies() []PolicyStatus {
 	return []PolicyStatus{
 		{
-			Cluster: "lab", Group: "mnist", Role: "worker", Current: 4, Desired: 6, Min: 2, Max: 8, DecidedAt: time.UnixMilli(1_700_000_000_250),
+			Cluster: "lab", Group: "mnist", Role: "worker", Current: 4, Desired: 6, Min: 2, Max: 8,
+			DecidedAt: time.UnixMilli(1_700_000_000_250),
 			Metrics: map[string]PolicyMetric{
-				"cpu": {Value: new(92.5), Count: new(7)}, "jobs": {}, "load": {Value: new(0.0)}, "night": {Count: new(0)}, "\xff\"": {Value: new(1.0)},
+				"cpu": {Value: new(92.5), Count: new(7)}, "jobs": {}, "load": {Value: new(0.0)},
+				"night": {Count: new(0)}, "\xff\"": {Value: new(1.0)},
 			},
 			Guards:      map[string]*float64{"at_least": new(3.0), "busy.http": nil},
 			Recommended: map[string]float64{"cpus": 2.31},

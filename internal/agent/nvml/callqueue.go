@@ -35,7 +35,9 @@ func (e *noAnswerError) Error() string {
 
 // through makes a call when it is its turn, and returns its result, or a *[noAnswerError] if it takes longer than the
 // limit; right away if the call before it has already taken longer.
-func through[T any](ctx context.Context, l *callQueue, function string, limit time.Duration, f func() (T, error)) (T, error) {
+func through[T any](
+	ctx context.Context, l *callQueue, function string, limit time.Duration, f func() (T, error),
+) (T, error) {
 	return throughOr(ctx, l, function, limit, f, func(T) {})
 }
 

@@ -36,7 +36,8 @@ func TestThrough(t *testing.T) {
 			n, err := through(t.Context(), &l, "f", limit, taking(d))
 			return n, time.Since(start), err
 		}
-		if n, took, err := call(time.Second, 2*time.Second); n != 1 || !errors.Is(err, errors.ErrUnsupported) || took != time.Second {
+		if n, took, err := call(time.Second, 2*time.Second); n != 1 || !errors.Is(err, errors.ErrUnsupported) ||
+			took != time.Second {
 			t.Errorf("a call that comes back: %d, %v after %s", n, err, took)
 		}
 
@@ -45,7 +46,8 @@ func TestThrough(t *testing.T) {
 		if _, took, err := call(10*time.Second, 2*time.Second); !errors.As(err, &late) || took != 2*time.Second {
 			t.Errorf("a call that is late: %v after %s", err, took)
 		}
-		if _, took, err := call(time.Second, 5*time.Second); !errors.As(err, &late) || late.limit != 2*time.Second || took != 0 {
+		if _, took, err := call(time.Second, 5*time.Second); !errors.As(err, &late) || late.limit != 2*time.Second ||
+			took != 0 {
 			t.Errorf("the call after it: %v after %s", err, took)
 		}
 		time.Sleep(8 * time.Second) //nolint:forbidigo // time is the test's
@@ -72,7 +74,8 @@ func TestThrough(t *testing.T) {
 		// No caller waits beyond its context, and the call that continues does not count as late because of that.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := through(ctx, &l, "f", 5*time.Second, taking(2*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := through(ctx, &l, "f", 5*time.Second,
+			taking(2*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("beyond the context: %v", err)
 		}
 		if n, took, err := call(time.Second, 5*time.Second); n != 1 || took != 2*time.Second {

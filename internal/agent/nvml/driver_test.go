@@ -34,12 +34,21 @@ var onAnyDriver = map[string]func(t *testing.T, settings Settings){
 // TestFakeDriver tests the fake driver with a variety of devices.
 func TestFakeDriver(t *testing.T) {
 	devices := fakenvml.V100s("host", 8)
-	devices[1].Utilisation, devices[1].MemoryUtilisation, devices[1].UsedMiB = 100, 41, devices[1].MemoryMiB-devices[1].ReservedMiB
-	devices[2].Processes = []fakenvml.Process{{PID: 103, MiB: 512, Graphics: true}, {PID: 101, MiB: -1}, {PID: 103, MiB: 700}}
+	devices[1].Utilisation, devices[1].MemoryUtilisation, devices[1].UsedMiB = 100, 41,
+		devices[1].MemoryMiB-devices[1].ReservedMiB
+	devices[2].Processes = []fakenvml.Process{
+		{PID: 103, MiB: 512, Graphics: true}, {PID: 101, MiB: -1}, {PID: 103, MiB: 700},
+	}
 	devices[4].MIG, devices[4].RowsFailed = true, true
-	devices[5].Faults = fakenvml.Faults{"nvmlDeviceGetUtilizationRates": fakenvml.NotSupported, "nvmlDeviceGetComputeRunningProcesses": fakenvml.NoPermission}
+	devices[5].Faults = fakenvml.Faults{
+		"nvmlDeviceGetUtilizationRates":        fakenvml.NotSupported,
+		"nvmlDeviceGetComputeRunningProcesses": fakenvml.NoPermission,
+	}
 	devices[6].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.NotSupported}
-	devices = append(devices, fakenvml.Device{UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0", MemoryMiB: 46_068})
+	devices = append(devices, fakenvml.Device{
+		UUID: "GPU-a40a40a4-0000-4000-8000-000000000000", Name: "NVIDIA A40", PCIBusID: "00000000:3B:00.0",
+		MemoryMiB: 46_068,
+	})
 	for name, test := range onAnyDriver {
 		t.Run(name, func(t *testing.T) {
 			control := fakenvml.New(t)
@@ -123,7 +132,8 @@ func testLinks(t *testing.T, settings Settings) {
 		}
 		for _, uuid := range gpu.Links {
 			// One that is not completely known may not report its links.
-			if peer, found := known[uuid]; !found || peer.Unknown == "" && peer.Trouble == "" && !slices.Contains(peer.Links, gpu.UUID) {
+			if peer, found := known[uuid]; !found ||
+				peer.Unknown == "" && peer.Trouble == "" && !slices.Contains(peer.Links, gpu.UUID) {
 				t.Errorf("%s has a link to %s, which has links to %v", gpu.UUID, uuid, peer.Links)
 			}
 		}
@@ -138,10 +148,12 @@ func within[T int64 | float64](value *T, from, to T) bool {
 func testQuantities(t *testing.T, settings Settings) {
 	const hot, much = 200, 100_000 // °C, W
 	for _, gpu := range read(t, opened(t, settings)) {
-		if !within(gpu.Utilisation, 0, 100) || !within(gpu.MemoryUtilisation, 0, 100) || (gpu.Utilisation == nil) != (gpu.MemoryUtilisation == nil) {
+		if !within(gpu.Utilisation, 0, 100) || !within(gpu.MemoryUtilisation, 0, 100) ||
+			(gpu.Utilisation == nil) != (gpu.MemoryUtilisation == nil) {
 			t.Errorf("%s is working %v and %v percent of the time", gpu.UUID, gpu.Utilisation, gpu.MemoryUtilisation)
 		}
-		if !within(gpu.TemperatureC, 0, hot) || !within(gpu.PowerW, 0, much) || !within(gpu.PowerLimitW, 0, much) || gpu.ECCErrors != nil && *gpu.ECCErrors < 0 {
+		if !within(gpu.TemperatureC, 0, hot) || !within(gpu.PowerW, 0, much) || !within(gpu.PowerLimitW, 0, much) ||
+			gpu.ECCErrors != nil && *gpu.ECCErrors < 0 {
 			t.Errorf("%s is measured as %+v", gpu.UUID, gpu)
 		}
 		if gpu.NUMANode != nil && *gpu.NUMANode < 0 {
@@ -161,8 +173,10 @@ func testProcesses(t *testing.T, settings Settings) {
 	for _, gpu := range read(t, opened(t, settings)) {
 		last := 0
 		for _, p := range gpu.Processes {
-			if p.PID <= last || p.PID == os.Getpid() || strings.ContainsAny(p.Command, "\n\x00") || !within(p.MemoryMiB, 0, gpu.MemoryMiB) {
-				t.Errorf("%s is used by %+v, after process %d, says process %d, which only reads it", gpu.UUID, p, last, os.Getpid())
+			if p.PID <= last || p.PID == os.Getpid() || strings.ContainsAny(p.Command, "\n\x00") ||
+				!within(p.MemoryMiB, 0, gpu.MemoryMiB) {
+				t.Errorf("%s is used by %+v, after process %d, says process %d, which only reads it", gpu.UUID, p, last,
+					os.Getpid())
 			}
 			last = p.PID
 		}
@@ -178,7 +192,9 @@ func testSameGPUs(t *testing.T, settings Settings) {
 	r := opened(t, settings)
 	resident := newKeeper(t, settings)
 	for range 3 {
-		for name, read := range map[string]func(context.Context) ([]domain.GPU, error){"reader": r.Read, "resident": resident.read} {
+		for name, read := range map[string]func(
+			context.Context,
+		) ([]domain.GPU, error){"reader": r.Read, "resident": resident.read} {
 			gpus, err := read(t.Context())
 			if diff := cmp.Diff(identities(want), identities(gpus)); err != nil || diff != "" {
 				t.Errorf("the %s has other GPUs: %v (-want +got):\n%s", name, err, diff)

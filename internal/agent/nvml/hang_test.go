@@ -39,7 +39,8 @@ func TestHang(t *testing.T) {
 			var gpus []domain.GPU
 			eventually(t, "the other devices to be read", func() bool {
 				gpus, _ = r.Read(t.Context())
-				return len(gpus) == 4 && cmp.Equal([]domain.GPU{want[0], want[1], want[3]}, []domain.GPU{gpus[0], gpus[1], gpus[3]})
+				return len(gpus) == 4 &&
+					cmp.Equal([]domain.GPU{want[0], want[1], want[3]}, []domain.GPU{gpus[0], gpus[1], gpus[3]})
 			})
 			hung := gpus[2]
 			if hung.Trouble != "the driver does not answer" || hung.Unknown != text+" ("+function+")" {
@@ -111,7 +112,8 @@ func TestHangSinceTheStart(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "some GPUs") && !isLate(err) {
 			t.Fatalf("it isn't told that a GPU is late: %v", err)
 		}
-		return len(gpus) == 1 && err != nil && strings.Contains(err.Error(), "GPU 1: NVML did not answer within 200ms (nvmlDeviceGetUUID)")
+		return len(gpus) == 1 && err != nil &&
+			strings.Contains(err.Error(), "GPU 1: NVML did not answer within 200ms (nvmlDeviceGetUUID)")
 	})
 	devices[1].Faults = nil
 	control.Set(devices...)

@@ -186,9 +186,11 @@ func TestKeepDriverLoadedAnew(t *testing.T) {
 // TestKeepStuck: a driver with a stuck call is not opened a second time, and works again when the call returns.
 func TestKeepStuck(t *testing.T) {
 	for name, test := range map[string]struct{ device, library fakenvml.Faults }{
-		"a device":          {device: fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}},
-		"the library":       {library: fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Hang}},
-		"a wait for errors": {library: fakenvml.Faults{"nvmlEventSetWait": fakenvml.Hang, "nvmlDeviceGetCount": fakenvml.Unknown}},
+		"a device":    {device: fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}},
+		"the library": {library: fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Hang}},
+		"a wait for errors": {
+			library: fakenvml.Faults{"nvmlEventSetWait": fakenvml.Hang, "nvmlDeviceGetCount": fakenvml.Unknown},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			devices := fakenvml.V100s("host", 1)

@@ -54,7 +54,9 @@ func load(file string) (library, error) {
 		loaded = opened
 	}
 	if loaded.name != name {
-		return nil, fmt.Errorf("this process has already loaded %s and can't load %s as well: use another process for that", loaded.name, name)
+		return nil,
+			fmt.Errorf("this process has already loaded %s and can't load %s as well: use another process for that",
+				loaded.name, name)
 	}
 	if err := check(loaded.Init()); err != nil {
 		return nil, err
@@ -77,7 +79,10 @@ func openLibrary(name string) (*goNVML, error) {
 	for _, function := range required {
 		if !l.has(function) {
 			_ = file.Close()
-			return nil, fmt.Errorf("the library %s lacks %s: it isn't NVIDIA's, or is from a driver before 2013; reinstall the driver", name, function)
+			return nil, fmt.Errorf(
+				"the library %s lacks %s: it isn't NVIDIA's, or is from a driver before 2013; reinstall the driver",
+				name, function,
+			)
 		}
 	}
 	return l, nil

@@ -30,13 +30,15 @@ func (l *look) remotes(d device) []remote {
 		if !active {
 			continue
 		}
-		busID, err := try(l, "nvmlDeviceGetNvLinkRemotePciInfo", func() (string, error) { return d.getNvLinkRemotePCIBusID(i) })
+		busID, err := try(l, "nvmlDeviceGetNvLinkRemotePciInfo",
+			func() (string, error) { return d.getNvLinkRemotePCIBusID(i) })
 		if err != nil {
 			l.note("nvmlDeviceGetNvLinkRemotePciInfo", err)
 			break
 		}
 		// Drivers that don't report this are older than today's switches.
-		isSwitch, _ := try(l, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (bool, error) { return d.getNvLinkRemoteDeviceType(i) })
+		isSwitch, _ := try(l, "nvmlDeviceGetNvLinkRemoteDeviceType",
+			func() (bool, error) { return d.getNvLinkRemoteDeviceType(i) })
 		remotes = append(remotes, remote{busID, isSwitch})
 	}
 	return remotes

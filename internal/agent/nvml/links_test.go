@@ -35,8 +35,11 @@ func TestPeers(t *testing.T) {
 			want:    map[string][]string{"a": {"b"}, "b": nil},
 		},
 		"by switches": {
-			devices: []identity{device("a", "1", "s1", "s2"), device("b", "2", "s1", "s2"), device("c", "3", "s2"), device("d", "4", "s3")},
-			want:    map[string][]string{"a": {"b", "c"}, "b": {"a", "c"}, "c": {"a", "b"}, "d": nil},
+			devices: []identity{
+				device("a", "1", "s1", "s2"), device("b", "2", "s1", "s2"), device("c", "3", "s2"),
+				device("d", "4", "s3"),
+			},
+			want: map[string][]string{"a": {"b", "c"}, "b": {"a", "c"}, "c": {"a", "b"}, "d": nil},
 		},
 		"one that was never identified is no switch": {
 			devices: []identity{device("a", "1", "9"), device("b", "2", "9"), {}},

@@ -40,7 +40,8 @@ func (l *look) take() {
 	l.gpu.Device, l.gpu.Index, l.gpu.PCIBusID = l.known.Device, l.slot.index, l.known.pciBusID
 	l.gpu.Trouble = trouble(l.ended, l.reader.judge(&l.gpu, l.ended, time.Now()), l.action, l.rowsFailed)
 	if len(l.lacking) > 0 {
-		l.notes = append(l.notes, fmt.Sprintf("the driver's library lacks %s: update the driver", domain.Enumerate(l.lacking)))
+		l.notes = append(l.notes,
+			fmt.Sprintf("the driver's library lacks %s: update the driver", domain.Enumerate(l.lacking)))
 	}
 	l.gpu.Unknown = strings.Join(l.notes, "; ")
 }
@@ -115,7 +116,8 @@ func (l *look) measure(d device) {
 		l.gpu.MIG = new(on)
 	}
 	l.rowsFailed, _ = ask(l, "nvmlDeviceGetRemappedRows", d.getRemappedRows)
-	if action, err := try(l, "nvmlDeviceGetFieldValues", d.getRecoveryAction); err == nil { // drivers before 565 don't support it
+	// drivers before 565 don't support it
+	if action, err := try(l, "nvmlDeviceGetFieldValues", d.getRecoveryAction); err == nil {
 		l.action, l.gpu.RecoveryNeeded = action, new(actionTexts[action] != "")
 	}
 	l.gpu.Processes = l.processes(d)

@@ -58,8 +58,14 @@ func TestLostDevice(t *testing.T) {
 		trouble string
 	}{
 		"lost while it is read": {fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.IsLost}, "fallen off the bus"},
-		"to be reset":           {fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.ResetRequired}, "it needs a reset (nvidia-smi --gpu-reset)"},
-		"not ours":              {fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.NoPermission}, "the driver refuses it: no permission"},
+		"to be reset": {
+			fakenvml.Faults{"nvmlDeviceGetPowerUsage": fakenvml.ResetRequired},
+			"it needs a reset (nvidia-smi --gpu-reset)",
+		},
+		"not ours": {
+			fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.NoPermission},
+			"the driver refuses it: no permission",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			devices[1].Faults = test.faults

@@ -42,9 +42,12 @@ func (s Settings) withDefaults() Settings {
 // Errors of Open that callers may want to distinguish, as hosts without GPUs have them too.
 var (
 	// ErrNoLibrary means that NVIDIA's library is not on this host.
-	ErrNoLibrary = errors.New("NVIDIA's library not found: install the driver on this host; in a container, use NVIDIA's container runtime")
+	ErrNoLibrary = errors.New(
+		"NVIDIA's library not found: install the driver on this host; in a container, use NVIDIA's container runtime",
+	)
 	// ErrNoDriver means that the library exists, but no driver is loaded.
-	ErrNoDriver = errors.New("NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi shows more), and pass its devices to containers")
+	ErrNoDriver = errors.New("NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi shows more), and " +
+		"pass its devices to containers")
 )
 
 // libraryQueue is for calls to the library itself, rather than to a device. There is one per process, as there is one
@@ -67,7 +70,8 @@ func Open(ctx context.Context, settings Settings) (*Reader, error) {
 // explain adds advice to an error of the start.
 func explain(err error) error {
 	if isLate(err) {
-		return fmt.Errorf("NVIDIA's driver does not start: %w; see dmesg for GPU errors (Xid), and restart the host", err)
+		return fmt.Errorf("NVIDIA's driver does not start: %w; see dmesg for GPU errors (Xid), and restart the host",
+			err)
 	}
 	code, answered := errors.AsType[result](err)
 	if !answered {
@@ -77,11 +81,14 @@ func explain(err error) error {
 	case driverNotLoaded:
 		return ErrNoDriver
 	case versionsMismatch:
-		return errors.New("the driver was updated, and its library no longer matches the loaded version: restart the host, or reload the driver's modules")
+		return errors.New("the driver was updated, and its library no longer matches the loaded version: restart the " +
+			"host, or reload the driver's modules")
 	case noPermission, blockedBySystem:
-		return fmt.Errorf("NVIDIA's driver can't be used: %w; run this program as a user who may open /dev/nvidiactl and /dev/nvidia*, and pass these devices to containers", err)
+		return fmt.Errorf("NVIDIA's driver can't be used: %w; run this program as a user who may open /dev/nvidiactl "+
+			"and /dev/nvidia*, and pass these devices to containers", err)
 	case unknownError:
-		return fmt.Errorf("NVIDIA's driver does not start: %w; a container may have lost the devices /dev/nvidia*: restart it, and otherwise see dmesg", err)
+		return fmt.Errorf("NVIDIA's driver does not start: %w; a container may have lost the devices /dev/nvidia*: "+
+			"restart it, and otherwise see dmesg", err)
 	}
 	return fmt.Errorf("NVIDIA's driver does not start: %w; nvidia-smi shows more", err)
 }

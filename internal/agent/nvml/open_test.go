@@ -33,9 +33,14 @@ func TestOpenWithoutDriver(t *testing.T) {
 		code int
 		text string
 	}{
-		"no driver":         {fakenvml.DriverNotLoaded, "modprobe nvidia"},
-		"driver updated":    {fakenvml.VersionsMismatch, "the driver was updated, and its library no longer matches the loaded version: restart the host"},
-		"no permission":     {fakenvml.NoPermission, "no permission; run this program as a user who may open /dev/nvidiactl"},
+		"no driver": {fakenvml.DriverNotLoaded, "modprobe nvidia"},
+		"driver updated": {
+			fakenvml.VersionsMismatch,
+			"the driver was updated, and its library no longer matches the loaded version: restart the host",
+		},
+		"no permission": {
+			fakenvml.NoPermission, "no permission; run this program as a user who may open /dev/nvidiactl",
+		},
 		"devices withdrawn": {fakenvml.Unknown, "a container may have lost the devices"},
 		"something else":    {20, "out of memory; nvidia-smi shows more"},
 		"something new":     {77, "NVML error 77"},
@@ -44,7 +49,8 @@ func TestOpenWithoutDriver(t *testing.T) {
 			control := fakenvml.New(t)
 			control.Break(fakenvml.Faults{"nvmlInit": test.code})
 			t.Setenv(fakenvml.Variable, control.Path())
-			if err := fails(t, patient(t), test.text); errors.Is(err, ErrNoDriver) != (test.code == fakenvml.DriverNotLoaded) {
+			if err := fails(t, patient(t),
+				test.text); errors.Is(err, ErrNoDriver) != (test.code == fakenvml.DriverNotLoaded) {
 				t.Errorf("%v is ErrNoDriver, or is not", err)
 			}
 			// It is not a permanent error.
@@ -141,13 +147,16 @@ func TestOpenWithoutLibrary(t *testing.T) {
 	if err := os.WriteFile(text, []byte("not a library"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := fails(t, Settings{Library: "/nowhere/libnvidia-ml.so.1"}, "/nowhere/libnvidia-ml.so.1"); !errors.Is(err, ErrNoLibrary) {
+	if err := fails(t, Settings{Library: "/nowhere/libnvidia-ml.so.1"},
+		"/nowhere/libnvidia-ml.so.1"); !errors.Is(err, ErrNoLibrary) {
 		t.Errorf("%v is not ErrNoLibrary", err)
 	}
 	if err := fails(t, Settings{Library: text}, "loading NVIDIA's library: "+text); errors.Is(err, ErrNoLibrary) {
 		t.Errorf("%v is ErrNoLibrary", err)
 	}
-	for _, function := range []string{"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"} {
+	for _, function := range []string{
+		"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID",
+	} {
 		_ = fails(t, patient(t, function), " lacks "+strings.TrimSuffix(function, "_v2")+": it isn't NVIDIA's")
 	}
 	// None of them was bound to this process.

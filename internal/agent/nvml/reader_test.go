@@ -76,7 +76,9 @@ func TestReadLinks(t *testing.T) {
 	devices[3].Links = []string{"", ""}
 	devices[4].Links = nil
 	r, _ := openFake(t, patient(t), devices...)
-	for i, want := range [][]string{{devices[1].UUID}, {devices[0].UUID, devices[2].UUID}, {devices[1].UUID}, nil, nil} {
+	for i, want := range [][]string{
+		{devices[1].UUID}, {devices[0].UUID, devices[2].UUID}, {devices[1].UUID}, nil, nil,
+	} {
 		if diff := cmp.Diff(want, read(t, r)[i].Links); diff != "" {
 			t.Errorf("links of device %d by switches (-want +got):\n%s", i, diff)
 		}
@@ -198,8 +200,10 @@ func TestReadWithOldLibrary(t *testing.T) {
 	}
 	without := []string{
 		"nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetNvLinkState",
-		"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemoteDeviceType", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperature",
-		"nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetEccMode", "nvmlDeviceGetTotalEccErrors",
+		"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemoteDeviceType", "nvmlDeviceGetMemoryInfo_v2",
+		"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperature",
+		"nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetEccMode",
+		"nvmlDeviceGetTotalEccErrors",
 		"nvmlDeviceGetMigMode", "nvmlDeviceGetRemappedRows", "nvmlDeviceGetComputeRunningProcesses_v3",
 		"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlEventSetCreate",
 	}

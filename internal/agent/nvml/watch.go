@@ -80,7 +80,9 @@ func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at t
 		return errors.New("the GPUs are already being watched: end that watch first")
 	}
 	defer r.watching.Unlock()
-	for _, function := range []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"} {
+	for _, function := range []string{
+		"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree",
+	} {
 		if !r.library.has(function) {
 			return fmt.Errorf("watching for GPU errors: the driver's library lacks %s; update the driver", function)
 		}
@@ -181,7 +183,8 @@ func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error
 		if handle == nil {
 			continue
 		}
-		_, err := try(&l, "nvmlDeviceRegisterEvents", func() (struct{}, error) { return struct{}{}, handle.registerEvents(h.set) })
+		_, err := try(&l, "nvmlDeviceRegisterEvents",
+			func() (struct{}, error) { return struct{}{}, handle.registerEvents(h.set) })
 		switch {
 		case err == nil:
 			h.registered[s.index] = true

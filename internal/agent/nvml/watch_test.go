@@ -112,7 +112,8 @@ func TestWatch(t *testing.T) {
 	control.Set(devices...)
 	want = append(want, xidEvent{devices[1].UUID, 94}, xidEvent{devices[1].UUID, 45})
 	w.hears(t, want...)
-	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 45 || gpu.Trouble != "contained ECC error (XID 94)" || gpu.Condemned != nil {
+	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 45 || gpu.Trouble != "contained ECC error (XID 94)" ||
+		gpu.Condemned != nil {
 		t.Errorf("after an error that condemns it: %+v", gpu)
 	}
 
@@ -122,7 +123,8 @@ func TestWatch(t *testing.T) {
 	want = append(want, xidEvent{devices[6].UUID, 79})
 	w.hears(t, want...)
 	gpus := read(t, r)
-	if gpu := gpus[6]; gpu.Trouble != "fallen off the bus (XID 79)" || gpu.TemperatureC != nil || gpu.UUID != devices[6].UUID {
+	if gpu := gpus[6]; gpu.Trouble != "fallen off the bus (XID 79)" || gpu.TemperatureC != nil ||
+		gpu.UUID != devices[6].UUID {
 		t.Errorf("after its loss: %+v", gpu)
 	}
 	if gpus[0].XID != nil || gpus[0].Trouble != "" {

@@ -41,8 +41,10 @@ func TestByInstance(t *testing.T) {
 			want:  map[string][]int{"a": {11, 12}},
 		},
 		"a session without leader that names two instances is nobody's": {
-			table: []entry{process(11, 1, 10, "a"), process(12, 1, 10, "b"), process(13, 1, 10, ""), process(14, 1, 10, "a")},
-			want:  map[string][]int{"a": {11, 14}, "b": {12}},
+			table: []entry{
+				process(11, 1, 10, "a"), process(12, 1, 10, "b"), process(13, 1, 10, ""), process(14, 1, 10, "a"),
+			},
+			want: map[string][]int{"a": {11, 14}, "b": {12}},
 		},
 		"the session of a leader outside is not drawn in": {
 			table: []entry{process(10, 1, 10, ""), process(11, 10, 10, "a"), process(12, 10, 10, "")},

@@ -110,7 +110,8 @@ func open(pid int, startTime uint64) (int, error) {
 		return -1, fmt.Errorf("process %d: %w", pid, ErrGone)
 	// Container runtimes with a seccomp filter older than the call reject it with EPERM.
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
-		return -1, fmt.Errorf("pidfd_open: %w (this requires Linux 5.3 and a container runtime that allows it)", errors.ErrUnsupported)
+		return -1, fmt.Errorf("pidfd_open: %w (this requires Linux 5.3 and a container runtime that allows it)",
+			errors.ErrUnsupported)
 	default:
 		return -1, fmt.Errorf("opening process %d: %w", pid, err)
 	}
@@ -129,7 +130,8 @@ func verify(pid int, startTime uint64) error {
 		return err
 	}
 	if p.StartTime != startTime {
-		return fmt.Errorf("process %d started at tick %d, not %d, so it is a different one: %w", pid, p.StartTime, startTime, ErrGone)
+		return fmt.Errorf("process %d started at tick %d, not %d, so it is a different one: %w", pid, p.StartTime,
+			startTime, ErrGone)
 	}
 	return nil
 }

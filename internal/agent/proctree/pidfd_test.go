@@ -64,7 +64,8 @@ func TestGone(t *testing.T) {
 
 func TestNoProcessID(t *testing.T) {
 	for _, pid := range []int{0, -1} {
-		if err := Signal(Process{PID: pid}, 0); err == nil || errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "must be positive") {
+		if err := Signal(Process{PID: pid}, 0); err == nil || errors.Is(err, ErrGone) ||
+			!strings.Contains(err.Error(), "must be positive") {
 			t.Errorf("a signal to process id %d: %v", pid, err)
 		}
 	}

@@ -22,7 +22,8 @@ const stat = "4711 (a) Z (b) 1) S 4710 4711 4712 34816 4800 4194304 2209 5030 1 
 func TestParseStat(t *testing.T) {
 	got, err := parseStat(4711, []byte(stat))
 	want := Process{
-		PID: 4711, StartTime: 123456, Session: 4712, Parent: 4710, CPU: 190 * time.Millisecond, WaitedCPU: 700 * time.Millisecond,
+		PID: 4711, StartTime: 123456, Session: 4712, Parent: 4710, CPU: 190 * time.Millisecond,
+		WaitedCPU:     700 * time.Millisecond,
 		ResidentBytes: 1250 * int64(os.Getpagesize()),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -38,7 +39,8 @@ func TestParseStat(t *testing.T) {
 		"ending":                 {"1 (sh) R 0 1 1 0 0 4194308 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0", false, false},
 		"a thread of the kernel": {"2 (kthreadd) S 0 0 0 0 0 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0", true, false},
 	} {
-		if p, err := parseStat(1, []byte(test.stat)); err != nil || p.Kernel != test.kernel || p.Loading != test.loading {
+		if p, err := parseStat(1, []byte(test.stat)); err != nil || p.Kernel != test.kernel ||
+			p.Loading != test.loading {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}
@@ -91,8 +93,14 @@ func FuzzStat(f *testing.F) {
 		if unread != nil {
 			return
 		}
-		want := [...]string{strconv.Itoa(theirs.PPID), strconv.Itoa(theirs.Session), strconv.FormatUint(theirs.Starttime, 10), strconv.Itoa(theirs.RSS * os.Getpagesize())}
-		if is := [...]string{strconv.Itoa(got.Parent), strconv.Itoa(got.Session), strconv.FormatUint(got.StartTime, 10), strconv.FormatInt(got.ResidentBytes, 10)}; is != want {
+		want := [...]string{
+			strconv.Itoa(theirs.PPID), strconv.Itoa(theirs.Session), strconv.FormatUint(theirs.Starttime, 10),
+			strconv.Itoa(theirs.RSS * os.Getpagesize()),
+		}
+		if is := [...]string{
+			strconv.Itoa(got.Parent), strconv.Itoa(got.Session), strconv.FormatUint(got.StartTime, 10),
+			strconv.FormatInt(got.ResidentBytes, 10),
+		}; is != want {
 			t.Errorf("%q is read as %v, and by procfs as %v", stat, is, want)
 		}
 	})

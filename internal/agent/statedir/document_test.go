@@ -45,7 +45,10 @@ func TestReadWhatWasWritten(t *testing.T) {
 	path := create(t).Document(Specs, "mnist-ps-0")
 	for _, durability := range []Durability{Durable, Volatile} {
 		for _, want := range []domain.MemberSpec{
-			{Group: "mnist", Name: "mnist-ps-0", Run: 1, Env: map[string]string{"TOKEN": "secret"}, GracePeriod: domain.Duration(time.Second)},
+			{
+				Group: "mnist", Name: "mnist-ps-0", Run: 1, Env: map[string]string{"TOKEN": "secret"},
+				GracePeriod: domain.Duration(time.Second),
+			},
 			{Run: 2}, // shorter than the previous one
 		} {
 			must(t, Write(path, want, durability))
@@ -92,13 +95,15 @@ func TestReadFaults(t *testing.T) {
 		t.Errorf("a document in a folder that is not there: %v, not ErrNotFound", err)
 	}
 	for name, content := range map[string]string{
-		"empty": "", "cut": `{"run":1,"rea`, "text": "hello", "list": "[]", "wrong-type": `{"run":"one"}`, "twice": `{"run":1}{"run":2}`, "zeros": "\x00\x00",
+		"empty": "", "cut": `{"run":1,"rea`, "text": "hello", "list": "[]", "wrong-type": `{"run":"one"}`,
+		"twice": `{"run":1}{"run":2}`, "zeros": "\x00\x00",
 	} {
 		path := d.Document(Stops, name)
 		write(t, path, content)
 		_, err := Read[Stop](path)
 		var corrupt *engine.CorruptError
-		if !errors.As(err, &corrupt) || corrupt.Where != path || !strings.Contains(err.Error(), path) || errors.Is(err, engine.ErrNotFound) {
+		if !errors.As(err, &corrupt) || corrupt.Where != path || !strings.Contains(err.Error(), path) ||
+			errors.Is(err, engine.ErrNotFound) {
 			t.Errorf("a document that is %s: %v, not a CorruptError with its path", name, err)
 		}
 		if left, err := os.ReadFile(path); err != nil || string(left) != content {
@@ -110,7 +115,8 @@ func TestReadFaults(t *testing.T) {
 	must(t, os.Mkdir(folder, 0o700))
 	_, err := Read[Stop](folder)
 	var corrupt *engine.CorruptError
-	if err == nil || errors.As(err, &corrupt) || errors.Is(err, engine.ErrNotFound) || !strings.Contains(err.Error(), folder) {
+	if err == nil || errors.As(err, &corrupt) || errors.Is(err, engine.ErrNotFound) ||
+		!strings.Contains(err.Error(), folder) {
 		t.Errorf("a folder in the place of a document: %v", err)
 	}
 }
@@ -187,7 +193,9 @@ func asOrdinaryUser(do func() error) error {
 // TestWriteIsAtomic has readers read while documents of different lengths replace each other.
 func TestWriteIsAtomic(t *testing.T) {
 	path := create(t).Document(Stops, "mnist-ps-0")
-	short, long := Stop{Run: 1, Reason: domain.StopFailed}, Stop{Run: 2, Reason: domain.StopReason(strings.Repeat("x", 1<<16))}
+	short, long := Stop{
+		Run: 1, Reason: domain.StopFailed,
+	}, Stop{Run: 2, Reason: domain.StopReason(strings.Repeat("x", 1<<16))}
 	must(t, Write(path, short, Volatile))
 	done := make(chan struct{})
 	go func() {
@@ -201,7 +209,8 @@ func TestWriteIsAtomic(t *testing.T) {
 	for {
 		got, err := Read[Stop](path)
 		if err != nil || got != short && got != long {
-			t.Fatalf("a reader found neither the old nor the new document: run %d, reason of %d bytes, %v", got.Run, len(got.Reason), err)
+			t.Fatalf("a reader found neither the old nor the new document: run %d, reason of %d bytes, %v", got.Run,
+				len(got.Reason), err)
 		}
 		select {
 		case <-done:
@@ -226,7 +235,10 @@ func TestDelete(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, content := range []string{"", "null", "{}", "[]", `{"version":1,"spec":{"roles":{"ps":{"replicas":2,"grace_period":"5s"}}}}`, `{"spec":{"roles":{"ps":{"grace_period":"soon"}}}}`, `{"version":1e99}`} {
+	for _, content := range []string{
+		"", "null", "{}", "[]", `{"version":1,"spec":{"roles":{"ps":{"replicas":2,"grace_period":"5s"}}}}`,
+		`{"spec":{"roles":{"ps":{"grace_period":"soon"}}}}`, `{"version":1e99}`,
+	} {
 		f.Add([]byte(content))
 	}
 	path := filepath.Join(f.TempDir(), "group.json")

@@ -114,5 +114,7 @@ func (d Dir) RemoveItems() error {
 // and that its items are in this folder.
 func AnyKey(folder, document string) engine.Key {
 	kind, name, _ := strings.Cut(document, dot)
-	return engine.Key{Kind: domain.Kind{Name: kind, Watched: folder == Documents}, Name: strings.ReplaceAll(name, dot, slash)}
+	return engine.Key{
+		Kind: domain.Kind{Name: kind, Watched: folder == Documents}, Name: strings.ReplaceAll(name, dot, slash),
+	}
 }

@@ -23,7 +23,8 @@ var (
 
 func TestReadItemThatWasWritten(t *testing.T) {
 	for file, key := range map[string]engine.Key{
-		"documents/cluster.item": clusterItem.Key, "documents/policy.mnist.ps.item": policyKey, "records/shard.7.item": shardKey,
+		"documents/cluster.item": clusterItem.Key, "documents/policy.mnist.ps.item": policyKey,
+		"records/shard.7.item": shardKey,
 	} {
 		d := create(t)
 		path := d.Path(file)

@@ -18,7 +18,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-var ada = engine.Holder{Who: "ada@engine", Process: 4711, Operation: "apply of group mnist", Since: time.Unix(1_700_000_000, 0).UTC()}
+var ada = engine.Holder{
+	Who: "ada@engine", Process: 4711, Operation: "apply of group mnist", Since: time.Unix(1_700_000_000, 0).UTC(),
+}
 
 func TestLock(t *testing.T) {
 	d := create(t)
@@ -75,7 +77,8 @@ func TestNote(t *testing.T) {
 	// A holder that has not written its note yet, or died while writing it.
 	for _, content := range []string{"", `{"who":"a`} {
 		must(t, os.WriteFile(lock.file.Name(), []byte(content), 0o600))
-		if holder, held, err := d.Holder(SupervisorLock); !held || err != nil || holder.Who == "" || holder.Process != 0 {
+		if holder, held, err := d.Holder(SupervisorLock); !held || err != nil || holder.Who == "" ||
+			holder.Process != 0 {
 			t.Errorf("with the note %q the holder is %+v (%v, %v)", content, holder, held, err)
 		}
 	}

@@ -138,7 +138,8 @@ func (c *LogCopy) note() error {
 		return nil
 	}
 	log := c.dir.Log(c.member)
-	if err := errors.Join(os.Rename(log, log+olderSuffix), os.Rename(log+timesSuffix, log+olderSuffix+timesSuffix), c.close()); err != nil {
+	if err := errors.Join(os.Rename(log, log+olderSuffix), os.Rename(log+timesSuffix, log+olderSuffix+timesSuffix),
+		c.close()); err != nil {
 		return err
 	}
 	next, err := c.dir.openCopy(c.member)

@@ -69,7 +69,8 @@ func TestLogCopy(t *testing.T) {
 				}
 				if random.IntN(2) == 0 { // it ends properly
 					must(t, logCopy.Close())
-				} else if last := left[max(die-1, 0)].text; die > 0 && logCopy.size >= int64(len(last)) && logCopy.skip == 0 {
+				} else if last := left[max(die-1, 0)].text; die > 0 && logCopy.size >= int64(len(last)) &&
+					logCopy.skip == 0 {
 					// It wrote a part of the last one.
 					must(t, os.Truncate(dir.Log("m"), logCopy.size-int64(random.IntN(len(last)))))
 				}
@@ -81,7 +82,8 @@ func TestLogCopy(t *testing.T) {
 			if name == "rotated" {
 				older, err := os.ReadFile(dir.Log("m") + ".1")
 				must(t, err)
-				if joined := append(older, content...); len(content) > maxLogSize+4<<20 || !strings.HasSuffix(earlier+text, string(joined)) || bytes.Count(joined, []byte("\n")) < 5 {
+				if joined := append(older, content...); len(content) > maxLogSize+4<<20 ||
+					!strings.HasSuffix(earlier+text, string(joined)) || bytes.Count(joined, []byte("\n")) < 5 {
 					t.Errorf("%d and %d bytes, which are not the end of %d", len(older), len(content), len(text))
 				}
 				return

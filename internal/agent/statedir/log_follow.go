@@ -87,7 +87,8 @@ func (d Dir) placeIn(log, text string, run time.Time) (mark logMark, older bool,
 	if err != nil || found {
 		return mark, true, err
 	}
-	return firstPlace(log, time.Time{}) // the log was rotated more than once since: continue with everything that is kept
+	// the log was rotated more than once since: continue with everything that is kept
+	return firstPlace(log, time.Time{})
 }
 
 // firstPlace returns the position where the output since the start of a run begins.

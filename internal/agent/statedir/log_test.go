@@ -129,7 +129,8 @@ func TestDamagedIndex(t *testing.T) {
 		fmt.Sprint(at(1).UnixNano()):      {"one", "two", "three"},
 		fmt.Sprintln(at(1).UnixNano(), 4): {"two", "three"},
 		fmt.Sprintln(at(1).UnixNano(), 4) + "17\n" + fmt.Sprintln(at(2).UnixNano(), 8): {"three"},
-		fmt.Sprintln(at(1).UnixNano(), 4000):                                           nil, // the log was truncated since
+		// the log was truncated since
+		fmt.Sprintln(at(1).UnixNano(), 4000): nil,
 	} {
 		write(t, l.Log(member)+timesSuffix, index)
 		l.expect(engine.LogOptions{Since: at(9)}, want...)

@@ -52,7 +52,9 @@ const (
 	locks     = "locks"
 )
 
-var folders = []string{Documents, Records, Staged, Starts, Specs, Stops, States, Content, Exits, logs, files, work, secrets, locks}
+var folders = []string{
+	Documents, Records, Staged, Starts, Specs, Stops, States, Content, Exits, logs, files, work, secrets, locks,
+}
 
 const (
 	documentSuffix = ".json"

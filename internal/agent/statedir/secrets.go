@@ -51,7 +51,8 @@ func (d Dir) ReadSecret(spec domain.MemberSpec, name string) ([]byte, error) {
 // login returns the file with the registry credentials for a member's image.
 func (d Dir) login(spec domain.MemberSpec) string {
 	image := sha256.Sum256([]byte(spec.Image))
-	return d.Path(secrets, spec.Group, spec.Name, ".registry."+hex.EncodeToString(image[:8])) // no secret's name begins with a dot
+	// no secret's name begins with a dot
+	return d.Path(secrets, spec.Group, spec.Name, ".registry."+hex.EncodeToString(image[:8]))
 }
 
 // WriteRegistryLogin stores the registry credentials for a member's image, and replaces earlier ones.

@@ -83,13 +83,15 @@ func (t trust) examine(path string, status unix.Stat_t, last bool) error {
 	switch {
 	case !t.trusts(status.Uid):
 		return fmt.Errorf("%s belongs to %s, who could run programs as %s: only the latter and root may own it. "+
-			"Choose another state_dir (TRAINYARD_STATE_DIR); or remove it or, if you trust its contents, change its owner (chown -hR)",
+			"Choose another state_dir (TRAINYARD_STATE_DIR); or remove it or, if you trust its contents, change its "+
+			"owner (chown -hR)",
 			path, userName(status.Uid), userName(t.user))
 	case status.Mode&unix.S_IFMT == unix.S_IFLNK || sticky:
 		return nil // the mode of a link means nothing
 	case mode&unix.S_IWOTH != 0, mode&unix.S_IWGRP != 0 && (!t.private(status.Gid) || hasACL(path)):
 		return fmt.Errorf("%s is writable by others (mode %#o, group %d), who could run programs as %s. "+
-			"Choose another state_dir (TRAINYARD_STATE_DIR); or, if you trust its contents, make it unwritable for them (chmod go-w)",
+			"Choose another state_dir (TRAINYARD_STATE_DIR); or, if you trust its contents, make it unwritable for "+
+			"them (chmod go-w)",
 			path, mode, status.Gid, userName(t.user))
 	}
 	return nil

@@ -98,17 +98,24 @@ func TestTrust(t *testing.T) {
 			p.mkdir("state", "lab")
 			p.link(p.mkdir("data", "specs"), "state", "lab", Specs)
 		}},
-		"a link that leads nowhere yet":   {setUp: func(p place) { p.link("data", "state") }},
-		"umask 002":                       {setUp: func(p place) { p.groupWritable(private) }},
-		"a folder for everybody above it": {setUp: func(p place) { p.mkdir("state", "lab", Specs); p.chmod(0o1777, "state") }},
+		"a link that leads nowhere yet": {setUp: func(p place) { p.link("data", "state") }},
+		"umask 002":                     {setUp: func(p place) { p.groupWritable(private) }},
+		"a folder for everybody above it": {
+			setUp: func(p place) { p.mkdir("state", "lab", Specs); p.chmod(0o1777, "state") },
+		},
 		"a group's folder for everybody above it": {setUp: func(p place) {
 			p.mkdir("state", "lab")
 			p.chown(-1, shared, "state")
 			p.chmod(0o1770, "state")
 		}},
 
-		"another user's root":    {func(p place) { p.mkdir("state"); p.chown(mallory, -1, "state") }, "state", "belongs to user "},
-		"another user's cluster": {func(p place) { p.mkdir("state", "lab"); p.chown(mallory, -1, "state", "lab") }, "state/lab", "belongs to user "},
+		"another user's root": {
+			func(p place) { p.mkdir("state"); p.chown(mallory, -1, "state") }, "state", "belongs to user ",
+		},
+		"another user's cluster": {
+			func(p place) { p.mkdir("state", "lab"); p.chown(mallory, -1, "state", "lab") }, "state/lab",
+			"belongs to user ",
+		},
 		"another user's link": {func(p place) {
 			p.mkdir("data")
 			p.link("data", "state")
@@ -135,20 +142,40 @@ func TestTrust(t *testing.T) {
 			p.link("data", "next")
 			p.chown(mallory, -1, "next")
 		}, "next", "belongs to user "},
-		"a root for everybody":            {func(p place) { p.mkdir("state"); p.chmod(0o777, "state") }, "state", "(mode 0777, group 0)"},
-		"a cluster for everybody":         {func(p place) { p.mkdir("state", "lab"); p.chmod(0o702, "state", "lab") }, "state/lab", "(mode 0702, group 0)"},
-		"a cluster for everybody, sticky": {func(p place) { p.mkdir("state", "lab"); p.chmod(0o1777, "state", "lab") }, "state/lab", "(mode 01777, group 0)"},
+		"a root for everybody": {
+			func(p place) { p.mkdir("state"); p.chmod(0o777, "state") }, "state", "(mode 0777, group 0)",
+		},
+		"a cluster for everybody": {
+			func(p place) { p.mkdir("state", "lab"); p.chmod(0o702, "state", "lab") }, "state/lab",
+			"(mode 0702, group 0)",
+		},
+		"a cluster for everybody, sticky": {
+			func(p place) { p.mkdir("state", "lab"); p.chmod(0o1777, "state", "lab") }, "state/lab",
+			"(mode 01777, group 0)",
+		},
 		"a folder for everybody, by a link": {func(p place) {
 			p.mkdir("state")
 			p.link(p.mkdir("data"), "state", "lab")
 			p.chmod(0o1777, "data")
 		}, "data", "(mode 01777, group 0)"},
-		"a group with others":            {func(p place) { p.groupWritable(shared) }, "state", "(mode 0775, group 4001)"},
-		"a group that is others' own":    {func(p place) { p.groupWritable(primary) }, "state", "(mode 0775, group 4004)"},
-		"a group that nobody knows":      {func(p place) { p.groupWritable(unknown) }, "state", "(mode 0775, group 4002)"},
-		"a group without members":        {func(p place) { p.groupWritable(empty) }, "state", "(mode 0775, group 4003)"},
-		"links in a circle":              {func(p place) { p.link("state", "state") }, "state/lab", "too many levels of symbolic links"},
-		"a file in place of the cluster": {func(p place) { write(p.T, p.at("state", "lab"), "") }, "state/lab/" + Documents, "not a directory"},
+		"a group with others": {
+			func(p place) { p.groupWritable(shared) }, "state", "(mode 0775, group 4001)",
+		},
+		"a group that is others' own": {
+			func(p place) { p.groupWritable(primary) }, "state", "(mode 0775, group 4004)",
+		},
+		"a group that nobody knows": {
+			func(p place) { p.groupWritable(unknown) }, "state", "(mode 0775, group 4002)",
+		},
+		"a group without members": {
+			func(p place) { p.groupWritable(empty) }, "state", "(mode 0775, group 4003)",
+		},
+		"links in a circle": {
+			func(p place) { p.link("state", "state") }, "state/lab", "too many levels of symbolic links",
+		},
+		"a file in place of the cluster": {
+			func(p place) { write(p.T, p.at("state", "lab"), "") }, "state/lab/" + Documents, "not a directory",
+		},
 		"an access control list": {func(p place) {
 			p.groupWritable(private)
 			must(p.T, unix.Setxattr(p.at("state"), "system.posix_acl_access", writableFor(mallory), 0))
@@ -158,11 +185,13 @@ func TestTrust(t *testing.T) {
 		cases["another user's folder "+folder] = struct {
 			setUp        setUp
 			refused, why string
-		}{func(p place) { p.mkdir("state", "lab", folder); p.chown(mallory, -1, "state", "lab", folder) }, "state/lab/" + folder, "belongs to user "}
+		}{func(p place) { p.mkdir("state", "lab", folder); p.chown(mallory, -1, "state", "lab", folder) },
+			"state/lab/" + folder, "belongs to user "}
 	}
 	accounts := t.TempDir()
 	who := trust{user: 0, passwd: filepath.Join(accounts, "passwd"), group: filepath.Join(accounts, "group")}
-	write(t, who.passwd, "root:x:0:4000:root:/root:/bin/sh\nmallory:x:65534:65534::/:\ntoor:x:0:4002::/:\nbob:x:1001:4004::/:\n# a comment\n")
+	write(t, who.passwd,
+		"root:x:0:4000:root:/root:/bin/sh\nmallory:x:65534:65534::/:\ntoor:x:0:4002::/:\nbob:x:1001:4004::/:\n# a comment\n")
 	write(t, who.group, "root:x:4000:\nshared:x:4001:root,mallory\nempty:x:4003:\nbob:x:4004:root\n")
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +202,8 @@ func TestTrust(t *testing.T) {
 			switch {
 			case c.refused == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case c.refused != "" && (err == nil || !strings.Contains(err.Error()+" ", p.at(c.refused)+" ") && !strings.Contains(err.Error(), p.at(c.refused)+":") || !strings.Contains(err.Error(), c.why)):
+			case c.refused != "" && (err == nil || !strings.Contains(err.Error()+" ", p.at(c.refused)+" ") &&
+				!strings.Contains(err.Error(), p.at(c.refused)+":") || !strings.Contains(err.Error(), c.why)):
 				t.Errorf("the error is %v, not about %s: %s", err, p.at(c.refused), c.why)
 			}
 			if after := tree(t, p.base); fmt.Sprint(before) != fmt.Sprint(after) {

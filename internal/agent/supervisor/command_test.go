@@ -36,15 +36,23 @@ func TestCommand(t *testing.T) {
 		env     map[string]string
 		want    []string
 	}{
-		"the first in PATH":               {[]string{"train", "-v", "train"}, both, []string{at("bin", "train"), "-v", "train"}},
-		"the second in PATH":              {[]string{"only"}, both, []string{at("more", "only")}},
-		"past a file that can't be run":   {[]string{"notes"}, both, []string{at("more", "notes")}},
-		"PATH relative to the folder":     {[]string{"train"}, map[string]string{"PATH": "bin"}, []string{at("work", "bin", "train")}},
-		"an empty entry of PATH":          {[]string{"run.sh"}, map[string]string{"PATH": ":" + at("bin")}, []string{at("work", "run.sh")}},
-		"absolute":                        {[]string{at("more", "only")}, nil, []string{at("more", "only")}},
-		"relative to the folder":          {[]string{"./run.sh", "x"}, both, []string{at("work", "run.sh"), "x"}},
-		"relative, above the folder":      {[]string{"../bin/train"}, nil, []string{at("bin", "train")}},
-		"with a slash it is not in PATH":  {[]string{"bin/train"}, map[string]string{"PATH": root}, []string{at("work", "bin", "train")}},
+		"the first in PATH": {
+			[]string{"train", "-v", "train"}, both, []string{at("bin", "train"), "-v", "train"},
+		},
+		"the second in PATH":            {[]string{"only"}, both, []string{at("more", "only")}},
+		"past a file that can't be run": {[]string{"notes"}, both, []string{at("more", "notes")}},
+		"PATH relative to the folder": {
+			[]string{"train"}, map[string]string{"PATH": "bin"}, []string{at("work", "bin", "train")},
+		},
+		"an empty entry of PATH": {
+			[]string{"run.sh"}, map[string]string{"PATH": ":" + at("bin")}, []string{at("work", "run.sh")},
+		},
+		"absolute":                   {[]string{at("more", "only")}, nil, []string{at("more", "only")}},
+		"relative to the folder":     {[]string{"./run.sh", "x"}, both, []string{at("work", "run.sh"), "x"}},
+		"relative, above the folder": {[]string{"../bin/train"}, nil, []string{at("bin", "train")}},
+		"with a slash it is not in PATH": {
+			[]string{"bin/train"}, map[string]string{"PATH": root}, []string{at("work", "bin", "train")},
+		},
 		"this program, whatever its name": {[]string{Self, "controller"}, nil, []string{Executable(), "controller"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,14 +71,22 @@ func TestCommand(t *testing.T) {
 		env     map[string]string
 		want    string
 	}{
-		"nothing":                    {nil, both, "no command"},
-		"not in PATH":                {[]string{"absent"}, both, `"absent" not found in PATH "` + both["PATH"] + `"`},
-		"not in the folder":          {[]string{"run.sh"}, both, `"run.sh" not found in PATH "` + both["PATH"] + `"`},
-		"without a PATH":             {[]string{"train"}, nil, `"train" not found in PATH ""`},
-		"absolute, not executable":   {[]string{at("bin", "notes")}, both, `"` + at("bin", "notes") + `" is not an executable file (working directory "` + at("work") + `")`},
-		"absolute, a folder":         {[]string{at("bin", "folder")}, both, `"` + at("bin", "folder") + `" is not an executable file (working directory "` + at("work") + `")`},
-		"a folder in PATH":           {[]string{"folder"}, both, `"folder" not found in PATH "` + both["PATH"] + `"`},
-		"relative to another folder": {[]string{"./train"}, both, `"./train" is not an executable file (working directory "` + at("work") + `")`},
+		"nothing":           {nil, both, "no command"},
+		"not in PATH":       {[]string{"absent"}, both, `"absent" not found in PATH "` + both["PATH"] + `"`},
+		"not in the folder": {[]string{"run.sh"}, both, `"run.sh" not found in PATH "` + both["PATH"] + `"`},
+		"without a PATH":    {[]string{"train"}, nil, `"train" not found in PATH ""`},
+		"absolute, not executable": {
+			[]string{at("bin", "notes")}, both,
+			`"` + at("bin", "notes") + `" is not an executable file (working directory "` + at("work") + `")`,
+		},
+		"absolute, a folder": {
+			[]string{at("bin", "folder")}, both,
+			`"` + at("bin", "folder") + `" is not an executable file (working directory "` + at("work") + `")`,
+		},
+		"a folder in PATH": {[]string{"folder"}, both, `"folder" not found in PATH "` + both["PATH"] + `"`},
+		"relative to another folder": {
+			[]string{"./train"}, both, `"./train" is not an executable file (working directory "` + at("work") + `")`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Command(c.command, at("work"), c.env)

@@ -23,7 +23,9 @@ import (
 // the container may.
 func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, error) {
 	dir, spec := i.launcher.dir, i.spec
-	place := containers.Place{Instance: i.id, Facts: facts, Variables: map[string]string{proctree.InstanceVariable: i.id}}
+	place := containers.Place{
+		Instance: i.id, Facts: facts, Variables: map[string]string{proctree.InstanceVariable: i.id},
+	}
 	_, err := os.Stat("/dev/infiniband")
 	place.Fabric = err == nil
 	if err := os.MkdirAll(i.folder, 0o700); err != nil {
@@ -89,7 +91,8 @@ func (i *containerInstance) writeFiles() (folder string, err error) {
 		return folder, err
 	}
 	for _, file := range i.spec.Files {
-		if err := writeAs(filepath.Join(folder, file.Name), []byte(file.Content), domain.DefaultConfigMode); err != nil {
+		if err := writeAs(filepath.Join(folder, file.Name), []byte(file.Content),
+			domain.DefaultConfigMode); err != nil {
 			return folder, err
 		}
 	}

@@ -66,14 +66,17 @@ type session struct {
 }
 
 // newContained returns the launcher, which follows the Engine until ctx is done.
-func newContained(ctx context.Context, dir statedir.Dir, log *slog.Logger, boot string, manager *units.Manager) (*contained, error) {
+func newContained(
+	ctx context.Context, dir statedir.Dir, log *slog.Logger, boot string, manager *units.Manager,
+) (*contained, error) {
 	docker, err := containers.Open(containers.Socket)
 	if err != nil {
 		return nil, err
 	}
 	needed := make(chan struct{})
 	c := &contained{
-		done: ctx, dir: dir, log: log, boot: boot, engine: docker, manager: manager, slots: make(chan struct{}, startsAtOnce),
+		done: ctx, dir: dir, log: log, boot: boot, engine: docker, manager: manager,
+		slots:   make(chan struct{}, startsAtOnce),
 		needed:  sync.OnceFunc(func() { close(needed) }),
 		running: map[string]*containerInstance{}, removing: map[string]int{}, changed: make(chan struct{}),
 	}
@@ -196,7 +199,8 @@ func (c *contained) engineStopped(breaks int) (from, until time.Time, err error)
 			return from, until, err
 		}
 		unit = engineUnit{known: true, breaks: breaks}
-		if unit.name, err = c.manager.Serving(c.done, containers.Socket, pid); err != nil && !errors.Is(err, units.ErrGone) {
+		if unit.name, err = c.manager.Serving(c.done, containers.Socket, pid); err != nil &&
+			!errors.Is(err, units.ErrGone) {
 			return from, until, err
 		}
 		c.mu.Lock()
@@ -234,7 +238,9 @@ func (c *contained) find(member string) (state statedir.State, err error) {
 		info, errInfo := os.Stat(folder)
 		if _, id, is := statedir.ContainerOf(folder); is && errInfo == nil && info.ModTime().After(newest) {
 			newest = info.ModTime()
-			state = statedir.State{Name: member, State: domain.StateRunning, Boot: c.boot, Instance: id, Container: true}
+			state = statedir.State{
+				Name: member, State: domain.StateRunning, Boot: c.boot, Instance: id, Container: true,
+			}
 		}
 	}
 	return state, err

@@ -82,7 +82,8 @@ func TestContainerWithdrawn(t *testing.T) {
 // While the Engine is down, no member is lost, and those without an image keep running.
 func TestContainerEngineRestarts(t *testing.T) {
 	l := newContainerLab(t, "c-engine")
-	graceful := l.contained("graceful", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done") // it looks as if it completed
+	// it looks as if it completed
+	graceful := l.contained("graceful", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
 	restarting(&graceful, 1)
 	never := l.contained("never", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
 	plain := l.script("plain", "echo ready; sleep 1000")
@@ -101,7 +102,8 @@ func TestContainerEngineRestarts(t *testing.T) {
 	waiting.GracePeriod = short
 	l.start(waiting)
 	l.eventually("the missing engine to be reported", func() bool {
-		return strings.HasPrefix(l.state(waiting).LastError, "the Docker Engine of this host doesn't answer: dial unix /run/docker.sock: ")
+		return strings.HasPrefix(l.state(waiting).LastError,
+			"the Docker Engine of this host doesn't answer: dial unix /run/docker.sock: ")
 	})
 	if state := l.ended(l.script("another", "exit 7")); *state.ExitCode != 7 {
 		t.Errorf("without an engine: %+v", state)
@@ -120,14 +122,18 @@ func TestContainerEngineRestarts(t *testing.T) {
 	if state := l.await(graceful, domain.StateRunning); state.Restarts != 0 {
 		t.Errorf("%+v", state)
 	}
-	if state := l.await(never, domain.StateFailed); state.LastError != "it was terminated with exit code 0: the Docker Engine was restarted" {
+	if state := l.await(never,
+		domain.StateFailed); state.LastError != "it was terminated with exit code 0: the Docker Engine was restarted" {
 		t.Errorf("%+v", state)
 	}
 
 	// Also if the Engine is killed, or restarted at once, and if the supervisor sees that.
-	for number, how := range []string{"systemctl restart docker.service", "systemctl kill --signal KILL docker.service"} {
+	for number, how := range []string{
+		"systemctl restart docker.service", "systemctl kill --signal KILL docker.service",
+	} {
 		l.sh(how)
-		l.eventually("the member to run again after "+how, func() bool { return strings.Count(l.log(graceful), "ready") == 3+number })
+		l.eventually("the member to run again after "+how,
+			func() bool { return strings.Count(l.log(graceful), "ready") == 3+number })
 		if state := l.await(graceful, domain.StateRunning); state.Restarts != 0 {
 			t.Errorf("%+v", state)
 		}
@@ -171,7 +177,8 @@ func TestContainerReboot(t *testing.T) {
 			return l.host.Start(t.Context())
 		},
 	} {
-		graceful := l.contained("graceful-"+name, "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done") // it looks as if it completed
+		// it looks as if it completed
+		graceful := l.contained("graceful-"+name, "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
 		restarting(&graceful, 1)
 		never := l.contained("never-"+name, "trap 'exit 143' TERM; echo ready; while :; do sleep 0.05; done")
 		l.running(graceful)
@@ -184,10 +191,13 @@ func TestContainerReboot(t *testing.T) {
 		if state := l.await(graceful, domain.StateRunning); state.Restarts != 0 {
 			t.Errorf("%+v", state)
 		}
-		if state := l.await(never, domain.StateFailed); !strings.HasSuffix(state.LastError, ": the machine was restarted") {
+		if state := l.await(never,
+			domain.StateFailed); !strings.HasSuffix(state.LastError, ": the machine was restarted") {
 			t.Errorf("%+v", state)
 		}
-		for spec, want := range map[*domain.MemberSpec]domain.State{&completed: domain.StateCompleted, &failed: domain.StateFailed} {
+		for spec, want := range map[*domain.MemberSpec]domain.State{
+			&completed: domain.StateCompleted, &failed: domain.StateFailed,
+		} {
 			if state := l.state(*spec); state.State != want || strings.Contains(state.LastError, "restarted") {
 				t.Errorf("%+v", state)
 			}
@@ -203,7 +213,8 @@ func TestContainerGPUs(t *testing.T) {
 	l := newContainerLab(t, "c-gpus")
 	own := l.contained("own", "cat "+testbed.VisibleDevices)
 	own.Env["NVIDIA_VISIBLE_DEVICES"] = "GPU-2,GPU-1"
-	if state := l.ended(own); state.State != domain.StateFailed || *state.ExitCode != 125 || !strings.Contains(state.LastError, "capabilities: [[gpu]]") {
+	if state := l.ended(own); state.State != domain.StateFailed || *state.ExitCode != 125 ||
+		!strings.Contains(state.LastError, "capabilities: [[gpu]]") {
 		t.Errorf("without the container toolkit: %+v", state)
 	}
 	t.Cleanup(func() { l.out("rm -f /usr/bin/nvidia-container-runtime-hook && systemctl restart docker") })
@@ -214,7 +225,8 @@ func TestContainerGPUs(t *testing.T) {
 	}
 	foreign := l.contained("foreign", "true")
 	foreign.Env["NVIDIA_VISIBLE_DEVICES"] = "GPU-9"
-	if state := l.ended(foreign); state.State != domain.StateFailed || !strings.Contains(state.LastError, "GPU-9: unknown device") {
+	if state := l.ended(foreign); state.State != domain.StateFailed ||
+		!strings.Contains(state.LastError, "GPU-9: unknown device") {
 		t.Errorf("%+v", state)
 	}
 	none := l.contained("none", "[ ! -e "+testbed.VisibleDevices+" ]")

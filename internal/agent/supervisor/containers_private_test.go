@@ -35,7 +35,9 @@ func TestContainerPrivateImage(t *testing.T) {
 		spec := l.contained("worker", "")
 		spec.Image, spec.Args, spec.Container.PullPolicy, spec.Run = name, []string{"exit:7"}, domain.PullAlways, run
 		if login != "" {
-			auth, err := registry.EncodeAuthConfig(registry.AuthConfig{ServerAddress: shop.Host, Username: acctest.RegistryUser, Password: login})
+			auth, err := registry.EncodeAuthConfig(registry.AuthConfig{
+				ServerAddress: shop.Host, Username: acctest.RegistryUser, Password: login,
+			})
 			l.must(err)
 			l.must(l.files().WriteRegistryLogin(spec, auth))
 		}
@@ -55,8 +57,10 @@ func TestContainerPrivateImage(t *testing.T) {
 		}
 	}
 	const begin = "it can't be started: the Docker Engine says: image "
-	expect("", 125, begin, `give the provider some for "`+shop.Host+`" in docker.registries and apply again`, "sudo docker login "+shop.Host)
-	expect("wrong", 125, begin, "with the credentials that Terraform brought: ", `give the provider others for "`+shop.Host+`" in docker.registries and apply again`)
+	expect("", 125, begin, `give the provider some for "`+shop.Host+`" in docker.registries and apply again`,
+		"sudo docker login "+shop.Host)
+	expect("wrong", 125, begin, "with the credentials that Terraform brought: ",
+		`give the provider others for "`+shop.Host+`" in docker.registries and apply again`)
 	expect("right", 7)
 	if modes := l.sh("find " + stateDir + "/c-private/secrets -type f -printf '%m %u.'"); modes != "600 root." {
 		t.Errorf("the credentials are %s", modes)
@@ -65,13 +69,15 @@ func TestContainerPrivateImage(t *testing.T) {
 	// As docker login does.
 	log := func(password string) {
 		encoded := base64.StdEncoding.EncodeToString([]byte(acctest.RegistryUser + ":" + password))
-		l.sh(`mkdir -p /root/.docker && echo '{"auths": {"` + shop.Host + `": {"auth": "` + encoded + `"}}}' >/root/.docker/config.json`)
+		l.sh(`mkdir -p /root/.docker && echo '{"auths": {"` + shop.Host +
+			`": {"auth": "` + encoded + `"}}}' >/root/.docker/config.json`)
 	}
 	log("right")
 	expect("wrong", 7)
 	log("wrong")
 	expect("right", 7)
-	expect("also wrong", 125, "with the credentials that Terraform brought: ", "with the credentials of docker login on this host: ", "sudo docker login "+shop.Host)
+	expect("also wrong", 125, "with the credentials that Terraform brought: ",
+		"with the credentials of docker login on this host: ", "sudo docker login "+shop.Host)
 	l.sh("rm -rf " + stateDir + "/c-private/secrets/job")
 	expect("", 125, "with the credentials of docker login on this host: ")
 	log("right")

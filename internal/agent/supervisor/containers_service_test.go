@@ -34,21 +34,25 @@ func TestContainerEngineService(t *testing.T) {
 		if service == snapService {
 			l.snap()
 		}
-		graceful := l.contained(fmt.Sprint("graceful-", number), "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done") // it looks as if it completed
+		graceful := l.contained(fmt.Sprint("graceful-", number),
+			"trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done") // it looks as if it completed
 		restarting(&graceful, 1)
-		early := l.contained(fmt.Sprint("early-", number), "echo ready; until [ -e /srv/of-c-service ]; do sleep 0.01; done")
+		early := l.contained(fmt.Sprint("early-", number),
+			"echo ready; until [ -e /srv/of-c-service ]; do sleep 0.01; done")
 		early.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
 		restarting(&early, 1)
 		l.running(graceful)
 		l.running(early)
 		ends := l.containerOf(early)
 		l.sh("systemctl stop " + l.unit + " && touch /srv/of-c-service")
-		l.eventually("it to end", func() bool { return l.out("docker inspect --format '{{.State.Status}}' "+ends) == "exited" })
+		l.eventually("it to end",
+			func() bool { return l.out("docker inspect --format '{{.State.Status}}' "+ends) == "exited" })
 		l.sh("systemctl restart " + service + " && systemctl start " + l.unit)
 		if state := l.await(early, domain.StateCompleted); *state.ExitCode != 0 {
 			t.Errorf("%s: %+v", service, state)
 		}
-		l.eventually("the member to run again after "+service+" was restarted", func() bool { return strings.Count(l.log(graceful), "ready") == 2 })
+		l.eventually("the member to run again after "+service+" was restarted",
+			func() bool { return strings.Count(l.log(graceful), "ready") == 2 })
 		if state := l.await(graceful, domain.StateRunning); state.Restarts != 0 {
 			t.Errorf("%s: %+v", service, state)
 		}
@@ -64,7 +68,9 @@ func (l *hostLab) snap() {
 	file := "/etc/systemd/system/" + snapService
 	l.Cleanup(func() {
 		l.out("systemctl disable --now --quiet " + snapService + "; rm " + file)
-		l.out("systemctl daemon-reload; systemctl enable --quiet docker.socket docker.service; systemctl start docker.socket docker.service")
+		l.out(
+			"systemctl daemon-reload; systemctl enable --quiet docker.socket docker.service; systemctl start docker.socket docker.service",
+		)
 	})
 	l.sh("systemctl disable --now --quiet docker.socket docker.service")
 	l.must(os.WriteFile(l.path(file), []byte(snapUnit), 0o644)) //nolint:gosec // as units are

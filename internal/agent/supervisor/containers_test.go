@@ -24,22 +24,38 @@ func TestContainerEnds(t *testing.T) {
 	}{
 		"success": {containedScript("true"), 0, ""},
 		"failure": {containedScript("exit 3"), 3, "exit code 3;"},
-		"term":    {containedScript("kill -TERM $$; sleep 1; kill -KILL 0; exit 4"), 4, "exit code 4;"}, // the first process gets no signal that it doesn't handle
-		"last":    {containedScript("exit 255"), 255, "exit code 255;"},
-		"command": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"sh", "-c"}, []string{"exit 6"} }, 6, "exit code 6;"},
+		// the first process gets no signal that it doesn't handle
+		"term": {containedScript("kill -TERM $$; sleep 1; kill -KILL 0; exit 4"), 4, "exit code 4;"},
+		"last": {containedScript("exit 255"), 255, "exit code 255;"},
+		"command": {
+			func(s *domain.MemberSpec) { s.Command, s.Args = []string{"sh", "-c"}, []string{"exit 6"} }, 6,
+			"exit code 6;",
+		},
 		"absent": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"no-such-program"}, nil }, 127,
 			`it can't be started: the Docker Engine says: `},
-		"image": {func(s *domain.MemberSpec) { s.Image, s.Container.PullPolicy = "no-such-image:1", domain.PullNever }, 125,
+		"image": {func(s *domain.MemberSpec) { s.Image, s.Container.PullPolicy = "no-such-image:1", domain.PullNever },
+			125,
+
 			`it can't be started: the Docker Engine says: image "no-such-image:1" not found on this host, and its pull policy is "never"`},
 		"pull": {func(s *domain.MemberSpec) { s.Image = "localhost:1/no-such-image:1" }, 125,
 			`it can't be started: the Docker Engine says: image "localhost:1/no-such-image:1" can't be pulled: `},
-		"always": {func(s *domain.MemberSpec) { s.Container.PullPolicy, s.Image = domain.PullAlways, "localhost:1/shell" }, 125,
-			`it can't be started: the Docker Engine says: image "localhost:1/shell" can't be pulled: `},
-		"mount": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Source: "/no/such/folder", Target: "/data"}} }, 125,
-			`it can't be started: the Docker Engine says: `},
+		"always": {
+			func(s *domain.MemberSpec) { s.Container.PullPolicy, s.Image = domain.PullAlways, "localhost:1/shell" },
+			125,
+			`it can't be started: the Docker Engine says: image "localhost:1/shell" can't be pulled: `,
+		},
+		"mount": {
+			func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{{Source: "/no/such/folder", Target: "/data"}} },
+			125,
+
+			`it can't be started: the Docker Engine says: `,
+		},
 		"NFS": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{unserved} }, 125,
 			`it can't be started: the Docker Engine says: error while mounting volume '/var/lib/docker/volumes/`},
-		"user": {func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 125, `it can't be started: the Docker Engine says: `},
+		"user": {
+			func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 125,
+			`it can't be started: the Docker Engine says: `,
+		},
 		"unhealthy": {func(s *domain.MemberSpec) {
 			s.Args = []string{"-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"}
 			s.Container.HealthCheck = check("echo ill; exit 1")
@@ -56,7 +72,8 @@ func TestContainerEnds(t *testing.T) {
 			if c.err == "" {
 				want = domain.StateCompleted
 			}
-			if state.State != want || state.ExitCode == nil || *state.ExitCode != c.code || !strings.HasPrefix(state.LastError, c.err) {
+			if state.State != want || state.ExitCode == nil || *state.ExitCode != c.code ||
+				!strings.HasPrefix(state.LastError, c.err) {
 				t.Errorf("it is %s, with code %d: %s", state.State, *state.ExitCode, state.LastError)
 			}
 		})
@@ -103,7 +120,8 @@ func TestContainerMemoryAtOnce(t *testing.T) {
 
 // unserved is an export of NFS that nobody serves. Most kernels that tests run on don't even know NFS.
 var unserved = domain.Mount{Type: domain.MountVolume, Target: "/data", Driver: &domain.VolumeDriver{
-	Name: "local", Options: map[string]string{"type": "nfs", "o": "addr=127.0.0.1,rw,soft,timeo=1", "device": ":/export/data"},
+	Name:    "local",
+	Options: map[string]string{"type": "nfs", "o": "addr=127.0.0.1,rw,soft,timeo=1", "device": ":/export/data"},
 }}
 
 func containedScript(text string) func(spec *domain.MemberSpec) {
@@ -123,10 +141,12 @@ func TestContainerRestarts(t *testing.T) {
 	spec := l.contained("worker", "echo run; echo of $TRAINYARD_INSTANCE >&2; exit 3")
 	restarting(&spec, 2)
 	state := l.ended(spec)
-	if state.State != domain.StateFailed || state.Restarts != 2 || *state.ExitCode != 3 || state.LastError != "exit code 3, after 2 restarts" {
+	if state.State != domain.StateFailed || state.Restarts != 2 || *state.ExitCode != 3 ||
+		state.LastError != "exit code 3, after 2 restarts" {
 		t.Errorf("%+v", state)
 	}
-	if output := l.log(spec); strings.Count(output, "run\n") != 3 || strings.Count(output, "of ") != 3 || !strings.Contains(output, "of "+state.Instance+"\n") {
+	if output := l.log(spec); strings.Count(output, "run\n") != 3 || strings.Count(output, "of ") != 3 ||
+		!strings.Contains(output, "of "+state.Instance+"\n") {
 		t.Errorf("it says %q", output)
 	}
 }
@@ -182,16 +202,21 @@ func TestContainerSettings(t *testing.T) {
 	spec.Files = []domain.File{{Name: "hostfile", Content: "of all\n"}}
 	spec.Resources.Limits = domain.Resources{CPUs: 0.5, MemoryMiB: 64}
 	spec.Mounts = []domain.Mount{
-		{Source: "/srv/c-settings", Target: "/srv/given", ReadOnly: true}, {Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 3},
-		{Type: domain.MountVolume, Source: "of-c-settings", Target: "/volume"}, {Type: domain.MountVolume, Target: "/unnamed"},
+		{Source: "/srv/c-settings", Target: "/srv/given", ReadOnly: true},
+		{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 3},
+		{Type: domain.MountVolume, Source: "of-c-settings", Target: "/volume"},
+		{Type: domain.MountVolume, Target: "/unnamed"},
 		{Type: domain.MountVolume, Source: "made-for-c-settings", Target: "/made", Driver: &domain.VolumeDriver{
 			Name: "local", Options: map[string]string{"type": "tmpfs", "device": "tmpfs", "o": "size=5m"},
 		}},
 	}
 	spec.Secrets = domain.SecretValues{"worker": {"token": []byte("secret\n")}}
 	spec.Container = domain.Container{
-		User: "1234:567", Init: true, ShmSizeMiB: 2, Ulimits: map[string]domain.Ulimit{"nofile": {Soft: 123, Hard: 456}},
-		Configs: map[string]domain.ConfigFile{"setting": {Content: "rate: 0.1\n", Target: "/etc/worker.yaml", Mode: 0o440}},
+		User: "1234:567", Init: true, ShmSizeMiB: 2,
+		Ulimits: map[string]domain.Ulimit{"nofile": {Soft: 123, Hard: 456}},
+		Configs: map[string]domain.ConfigFile{
+			"setting": {Content: "rate: 0.1\n", Target: "/etc/worker.yaml", Mode: 0o440},
+		},
 		Secrets: map[string]domain.SecretFile{"token": {Version: "1", Mode: 0o444}},
 		Logging: &domain.Logging{Driver: "local", Options: map[string]string{"max-size": "1m"}},
 	}
@@ -205,18 +230,21 @@ func TestContainerSettings(t *testing.T) {
 		t.Errorf("it says %q\nwant %q", output, want)
 	}
 	for _, want := range []string{
-		" 2048 ", " 3072 ", " 5120 ", "given\nof all\nof all\nrate: 0.1\nsecret\n/etc/worker.yaml 444 0 0\n/run/secrets/token 444 0 0\n",
+		" 2048 ", " 3072 ", " 5120 ",
+		"given\nof all\nof all\nrate: 0.1\nsecret\n/etc/worker.yaml 444 0 0\n/run/secrets/token 444 0 0\n",
 	} {
 		if !strings.Contains(output, want) {
 			t.Errorf("it says %q\nwant %q", output, want)
 		}
 	}
-	if strings.Contains(output, "writable") || l.sh("cat /srv/kept-of-c-settings/out") != "to-keep" || strings.Contains(output, "\nsh\nready") {
+	if strings.Contains(output, "writable") || l.sh("cat /srv/kept-of-c-settings/out") != "to-keep" ||
+		strings.Contains(output, "\nsh\nready") {
 		t.Errorf("it says %q", output)
 	}
 	found := l.inspect(spec)
 	if found.HostConfig.NanoCPUs != 5e8 || found.HostConfig.Memory != 64<<20 || found.HostConfig.MemorySwap != 64<<20 ||
-		found.HostConfig.NetworkMode != "host" || !found.HostConfig.RestartPolicy.IsNone() || found.HostConfig.AutoRemove ||
+		found.HostConfig.NetworkMode != "host" || !found.HostConfig.RestartPolicy.IsNone() ||
+		found.HostConfig.AutoRemove ||
 		found.HostConfig.LogConfig.Type != "local" || *found.Config.StopTimeout != 60 {
 		t.Errorf("%+v", found.HostConfig)
 	}
@@ -226,15 +254,19 @@ func TestContainerSettings(t *testing.T) {
 		}
 	}
 	groups := l.sh(fmt.Sprintf("cat /proc/%d/cgroup", found.State.Pid))
-	if !strings.Contains(groups, `/trainyard.slice/trainyard-c\x2dsettings.slice/trainyard-c\x2dsettings-job.slice/docker-`+found.ID) {
+	if !strings.Contains(groups,
+		`/trainyard.slice/trainyard-c\x2dsettings.slice/trainyard-c\x2dsettings-job.slice/docker-`+found.ID) {
 		t.Errorf("it is in %s", groups)
 	}
 	// The agent recognises members' processes by their mark.
-	if marked := l.sh("grep --text --files-with-matches TRAINYARD_INSTANCE=" + l.state(spec).Instance + " /proc/[0-9]*/environ 2>/dev/null || true"); !strings.Contains(marked, fmt.Sprintf("/proc/%d/", found.State.Pid)) {
+	if marked := l.sh("grep --text --files-with-matches TRAINYARD_INSTANCE=" + l.state(spec).Instance +
+		" /proc/[0-9]*/environ 2>/dev/null || true"); !strings.Contains(marked,
+		fmt.Sprintf("/proc/%d/", found.State.Pid)) {
 		t.Errorf("only %s have the mark", marked)
 	}
 	// Only root can read on the host what the container was given.
-	if readable := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(readable, "secret\n") {
+	if readable := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " +
+		stateDir + "/*/exits' 2>&1 || true"); strings.Contains(readable, "secret\n") {
 		t.Errorf("others read %s", readable)
 	}
 	l.stop(spec)
@@ -258,7 +290,8 @@ func TestContainerWaits(t *testing.T) {
 	l.start(spec)
 	l.says(spec, "ready")
 	l.eventually("the member to wait", func() bool {
-		return l.state(spec).LastError == "its health check has not passed yet" && l.state(spec).State == domain.StatePending
+		return l.state(spec).LastError == "its health check has not passed yet" &&
+			l.state(spec).State == domain.StatePending
 	})
 	l.kill()
 	l.awaitSupervisor()
@@ -279,12 +312,14 @@ server = socket.create_server(("127.0.0.1", 5999))
 time.sleep(1000)
 `), 0o600))
 	l.sh("systemd-run --quiet --unit of-c-waits.service python3 /srv/slow.py")
-	l.eventually("the registry to listen", func() bool { return strings.Contains(l.out("ss --listening --tcp --numeric"), ":5999") })
+	l.eventually("the registry to listen",
+		func() bool { return strings.Contains(l.out("ss --listening --tcp --numeric"), ":5999") })
 	pulling := l.contained("pulling", "true")
 	pulling.Image = "localhost:5999/slow:1"
 	restarting(&pulling, 1000) // the Engine gives such a registry up after half a minute
 	l.start(pulling)
-	l.eventually("the image to be pulled", func() bool { return l.state(pulling).LastError == `pulling image "localhost:5999/slow:1"` })
+	l.eventually("the image to be pulled",
+		func() bool { return l.state(pulling).LastError == `pulling image "localhost:5999/slow:1"` })
 	if state := l.ended(l.contained("other", "exit 7")); *state.ExitCode != 7 {
 		t.Errorf("%+v", state)
 	}
@@ -298,13 +333,15 @@ time.sleep(1000)
 func TestContainerLog(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-logs")
-	spec := l.contained("worker", "seq 1 2000; echo ready; until [ -e /srv/of-c-logs ]; do sleep 0.01; done; seq -s - 1 20000; seq 2001 9000; exit 3")
+	spec := l.contained("worker",
+		"seq 1 2000; echo ready; until [ -e /srv/of-c-logs ]; do sleep 0.01; done; seq -s - 1 20000; seq 2001 9000; exit 3")
 	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
 	l.start(spec)
 	l.says(spec, "ready")
 	l.await(spec, domain.StateRunning)
 	l.sh("systemctl stop " + l.unit + " && touch /srv/of-c-logs")
-	l.eventually("the container to end", func() bool { return strings.Contains(l.out("docker ps"), l.cluster) == false })
+	l.eventually("the container to end",
+		func() bool { return strings.Contains(l.out("docker ps"), l.cluster) == false })
 	l.sh("systemctl start " + l.unit)
 	l.await(spec, domain.StateFailed)
 	if want := l.sh("seq 1 2000; echo ready; seq -s - 1 20000; seq 2001 9000"); strings.TrimSpace(l.log(spec)) != want {

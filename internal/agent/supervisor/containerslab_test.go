@@ -29,7 +29,8 @@ func newContainerLab(t *testing.T, cluster string) *hostLab {
 	t.Helper()
 	bed := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1, Docker: true})
 	loadOnce.Do(func() {
-		acctest.LoadShell(t, bed, shellImage, "cat", "sleep", "ls", "stat", "id", "tail", "touch", "rm", "seq", "setsid", "flock", "df", "sh")
+		acctest.LoadShell(t, bed, shellImage, "cat", "sleep", "ls", "stat", "id", "tail", "touch", "rm", "seq",
+			"setsid", "flock", "df", "sh")
 	})
 	var l *hostLab
 	t.Cleanup(func() { // when its members are gone
@@ -41,11 +42,13 @@ func newContainerLab(t *testing.T, cluster string) *hostLab {
 		}
 		// Those of other tests' containers are nobody's for a moment, before their containers and after them.
 		l.eventually("the volumes without names to be gone", func() bool {
-			volumes, err := l.host.Client().VolumeList(testContext, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("dangling", "true"))})
+			volumes, err := l.host.Client().VolumeList(testContext,
+				volume.ListOptions{Filters: filters.NewArgs(filters.Arg("dangling", "true"))})
 			if err != nil {
 				l.Error(err)
 			}
-			return !slices.ContainsFunc(volumes.Volumes, func(left *volume.Volume) bool { return len(left.Name) == anonymousVolume })
+			return !slices.ContainsFunc(volumes.Volumes,
+				func(left *volume.Volume) bool { return len(left.Name) == anonymousVolume })
 		})
 	})
 	l = newHostLabOn(t, bed.Hosts[0], cluster)
@@ -88,7 +91,9 @@ func (l *hostLab) containerOf(spec domain.MemberSpec) string {
 
 // restarting makes a member restart when it fails.
 func restarting(spec *domain.MemberSpec, attempts int) {
-	spec.Restart = domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: attempts, Final: domain.DefaultFinalExitCodes}
+	spec.Restart = domain.RestartRule{
+		Condition: domain.RestartOnFailure, MaxAttempts: attempts, Final: domain.DefaultFinalExitCodes,
+	}
 }
 
 // short is a grace period for members that don't end by themselves.

@@ -74,7 +74,8 @@ func (m *member) resize(s *supervisor) {
 		return
 	}
 	if err := i.resize(m.spec.Resources.Limits); err != nil {
-		s.log.Error("can't change the limits of a running member; they apply from its next start", "member", m.name, "error", err)
+		s.log.Error("can't change the limits of a running member; they apply from its next start", "member", m.name,
+			"error", err)
 	}
 }
 
@@ -159,7 +160,9 @@ func (m *member) ended(s *supervisor, now time.Time) {
 		if i.restart.Condition != domain.RestartNever {
 			verdict.State = domain.StatePending // not the member's fault, and no attempt by its restart rule
 		} else if r.code == 0 {
-			verdict = domain.Verdict{State: domain.StateFailed, Reason: "it was terminated with exit code 0: " + r.interrupted}
+			verdict = domain.Verdict{
+				State: domain.StateFailed, Reason: "it was terminated with exit code 0: " + r.interrupted,
+			}
 		}
 	case r.lost != "":
 		verdict.Reason += ": " + r.lost
@@ -356,7 +359,8 @@ func (m *member) note(now time.Time) {
 	case m.state.State != domain.StatePending || r.exited:
 	case isClosed(r.started()):
 		if r.waited {
-			if m.state.RunStartedAt == nil || m.state.StartedAt == nil || m.state.RunStartedAt.Equal(*m.state.StartedAt) {
+			if m.state.RunStartedAt == nil || m.state.StartedAt == nil ||
+				m.state.RunStartedAt.Equal(*m.state.StartedAt) {
 				m.state.RunStartedAt = &now
 			}
 			m.state.StartedAt, m.state.LastError = &now, m.before.LastError

@@ -56,7 +56,9 @@ func TestReleaseWhatWasAskedFor(t *testing.T) {
 			start := statedir.Start{Group: "job", Run: 1, Members: test.asked}
 			documents := map[string]any{s.dir.Document(statedir.Starts, start.Name()): start}
 			for _, member := range []string{"job-worker-0", "job-worker-1"} {
-				documents[s.dir.Document(statedir.Staged, member)] = domain.MemberSpec{Group: "job", Name: member, Run: 1}
+				documents[s.dir.Document(statedir.Staged, member)] = domain.MemberSpec{
+					Group: "job", Name: member, Run: 1,
+				}
 			}
 			for file, document := range documents {
 				if err := statedir.Write(file, document, statedir.Volatile); err != nil {

@@ -110,7 +110,8 @@ func acquire(ctx context.Context, dir statedir.Dir) (*statedir.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeover)
 	defer cancel()
 	for {
-		lock, err := dir.Lock(statedir.SupervisorLock, engine.Holder{Who: "supervisor", Operation: "starting", Since: time.Now()})
+		lock, err := dir.Lock(statedir.SupervisorLock,
+			engine.Holder{Who: "supervisor", Operation: "starting", Since: time.Now()})
 		if _, locked := errors.AsType[*engine.LockedError](err); !locked {
 			return lock, err
 		}
@@ -144,7 +145,8 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 		return err
 	}
 	atWork := engine.Holder{
-		Who: "supervisor", Process: self.PID, StartTime: self.StartTime, Operation: "supervision", Since: time.Now(), Version: version,
+		Who: "supervisor", Process: self.PID, StartTime: self.StartTime, Operation: "supervision", Since: time.Now(),
+		Version: version,
 	}
 	if err := lock.Note(atWork); err != nil {
 		return err
@@ -247,7 +249,8 @@ func (s *supervisor) reload() (complete bool) {
 			m.load(s, stamp)
 			m.resize(s)
 		}
-		if _, asked := stops[name]; asked && m.stop == nil || m.stop != nil && m.spec != nil && m.stop.Run != m.spec.Run {
+		if _, asked := stops[name]; asked && m.stop == nil ||
+			m.stop != nil && m.spec != nil && m.stop.Run != m.spec.Run {
 			m.loadStop(s)
 		}
 		complete = complete && !m.unread && !m.lost
@@ -275,7 +278,9 @@ func (s *supervisor) release() (complete bool) {
 	}
 	complete = true
 	// Earlier runs come first: a later one drops what is staged for them.
-	for _, name := range slices.SortedFunc(maps.Keys(starts), func(a, b string) int { return cmp.Compare(runOf(a), runOf(b)) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(starts), func(a, b string) int {
+		return cmp.Compare(runOf(a), runOf(b))
+	}) {
 		if err := s.releaseStart(name); err != nil {
 			s.log.Error("can't release staged members; retrying", "start", name, "error", err)
 			complete = false
@@ -302,7 +307,8 @@ func runOf(request string) int {
 func (s *supervisor) releaseStart(request string) error {
 	// Claimed before anything is read, so that a request made in the meantime is a separate one.
 	if !strings.HasSuffix(request, claimed) {
-		if err := os.Rename(s.dir.Document(statedir.Starts, request), s.dir.Document(statedir.Starts, request+claimed)); err != nil && !os.IsNotExist(err) {
+		if err := os.Rename(s.dir.Document(statedir.Starts, request),
+			s.dir.Document(statedir.Starts, request+claimed)); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 		request += claimed

@@ -282,7 +282,9 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 		return place, err
 	}
 	if err := user.enter(folder); err != nil {
-		return place, &commandError{fmt.Errorf("its working directory %q can't be entered as user %q: %w", folder, spec.Container.User, err)}
+		return place, &commandError{
+			fmt.Errorf("its working directory %q can't be entered as user %q: %w", folder, spec.Container.User, err),
+		}
 	}
 	if err := os.WriteFile(i.environment, environment, 0o600); err != nil {
 		return place, err

@@ -41,7 +41,8 @@ func TestUnitCredentials(t *testing.T) {
 
 		spy := l.script("spy-on-"+owner, "ls "+folder+" || cat "+folder+"/token "+folder+"/setting")
 		spy.Container.User = "nobody"
-		if state := l.ended(spy); state.State != domain.StateFailed || !strings.Contains(l.log(spy), "Permission denied") ||
+		if state := l.ended(spy); state.State != domain.StateFailed ||
+			!strings.Contains(l.log(spy), "Permission denied") ||
 			strings.Contains(l.log(spy), "for ") || strings.Contains(l.log(spy), "rate") {
 			t.Errorf("another user's member reads %s: %+v %s", folder, state, l.log(spy))
 		}
@@ -59,7 +60,8 @@ func TestUnitCredentials(t *testing.T) {
 		if _, err := l.files().ReadSecret(spec, "token"); err != nil {
 			t.Error(err)
 		}
-		if state := l.ended(next); state.State != domain.StateCompleted || !strings.Contains(l.log(next), "\nanother\n") {
+		if state := l.ended(next); state.State != domain.StateCompleted ||
+			!strings.Contains(l.log(next), "\nanother\n") {
 			t.Errorf("%+v %s", state, l.log(next))
 		}
 		l.must(l.files().PruneSecrets("job"))

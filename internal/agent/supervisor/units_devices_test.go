@@ -12,12 +12,15 @@ import (
 // permitted".
 func TestUnitDevices(t *testing.T) {
 	l := newHostLab(t, "devices")
-	if l.out("ls -d /sys/fs/cgroup/devices 2>/dev/null || test -e /sys/fs/cgroup/cgroup.controllers && echo there") == "" {
+	if l.out(
+		"ls -d /sys/fs/cgroup/devices 2>/dev/null || test -e /sys/fs/cgroup/cgroup.controllers && echo there",
+	) == "" {
 		t.Skip("there are no control groups of devices")
 	}
 	l.sh(`mkdir -p /dev/fakes && cd /dev/fakes && for minor in 0 1 255; do [ -e $minor ] || mknod $minor c 195 $minor; done
 mount -t tmpfs none /proc/driver && for minor in 0 1; do
-	mkdir -p /proc/driver/nvidia/gpus/$minor && printf 'GPU UUID: \t GPU-%d\nDevice Minor: \t %d\n' $minor $minor >/proc/driver/nvidia/gpus/$minor/information
+	mkdir -p /proc/driver/nvidia/gpus/$minor &&
+	printf 'GPU UUID: \t GPU-%d\nDevice Minor: \t %d\n' $minor $minor >/proc/driver/nvidia/gpus/$minor/information
 done`)
 	t.Cleanup(func() { l.out("umount /proc/driver; rm -r /dev/fakes") })
 	const script = `look() { for minor in 0 1 255; do (: <>/dev/fakes/$minor); done 2>&1 | sed 's/.*: //'; : >/dev/null; head -c 1 /dev/urandom >/dev/full; }

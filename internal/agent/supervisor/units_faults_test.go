@@ -52,7 +52,8 @@ func TestUnitEndsUnseen(t *testing.T) {
 	add("code", "exit 9", "failed: exit code 9; restart condition is never")
 	add("signal", "kill -KILL $$", "failed: exit code 137 (signal 9); restart condition is never")
 	add("success", "exit 0", "completed: ")
-	add("memory", "exec tail /dev/zero", "failed: exit code 137 (signal 9); restart condition is never: out of memory: its limit is 32 MiB").
+	add("memory", "exec tail /dev/zero",
+		"failed: exit code 137 (signal 9); restart condition is never: out of memory: its limit is 32 MiB").
 		Resources.Limits.MemoryMiB = 32
 	add("vanished", "", "failed: exit code 137 (signal 9); restart condition is never: its unit left no exit code")
 	for _, spec := range members {
@@ -66,7 +67,8 @@ func TestUnitEndsUnseen(t *testing.T) {
 	l.sh("systemctl stop " + l.unit)
 	l.sh("touch /tmp/unseen")
 	l.awaitNoUnits("")
-	l.sh("rm " + stateDir + "/unseen/exits/*" + strings.TrimSuffix(vanished[strings.LastIndex(vanished, "-")+1:], ".service"))
+	l.sh("rm " + stateDir + "/unseen/exits/*" + strings.TrimSuffix(vanished[strings.LastIndex(vanished, "-")+1:],
+		".service"))
 	l.sh("systemctl start " + l.unit)
 	for _, spec := range members {
 		var state statedir.State
@@ -85,7 +87,8 @@ func TestUnitSystemdStartsAnew(t *testing.T) {
 	l := newHostLab(t, "anew")
 	l.sh(`mkdir -p /srv/odd && cp /bin/sh '/srv/odd/$HOME %n;\x41'`)
 	for _, command := range []string{"daemon-reload", "daemon-reexec"} {
-		stubborn := l.script("stubborn-"+command, `trap 'echo "$1"; exit 4' USR2; echo ready; while :; do sleep 0.01; done`)
+		stubborn := l.script("stubborn-"+command,
+			`trap 'echo "$1"; exit 4' USR2; echo ready; while :; do sleep 0.01; done`)
 		stubborn.Command[0] = "/srv/odd/$HOME %n;\\x41"
 		stubborn.Command = append(stubborn.Command, "sh", "%n $HOME \\x41")
 		stubborn.Command = append(stubborn.Command, odd...)
@@ -135,14 +138,20 @@ func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 		"restarts": {"echo run; sleep 0.02; exit 3", func(s *domain.MemberSpec) {
 			s.Restart = domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 30}
 		}, false, domain.StateFailed, 3, "after 30 restarts", 31},
-		"graceful": {`trap 'exit 0' TERM; echo run; while :; do sleep 0.01; done`, nil, true, domain.StateStopped, 0, "", 1},
+		"graceful": {
+			`trap 'exit 0' TERM; echo run; while :; do sleep 0.01; done`, nil, true, domain.StateStopped, 0, "", 1,
+		},
 		"forced": {`trap '' TERM; echo run; while :; do sleep 0.01; done`, func(s *domain.MemberSpec) {
 			s.GracePeriod = domain.Duration(300 * time.Millisecond)
 		}, true, domain.StateStopped, 137, "", 1},
 		"leaving": {`echo run; setsid sleep 4000 & sleep 0.1; exit 3`, nil, false, domain.StateFailed, 3, "", 1},
-		"memory": {`echo run; exec tail /dev/zero`, func(s *domain.MemberSpec) { s.Resources.Limits.MemoryMiB = 32 }, false,
+		"memory": {`echo run; exec tail /dev/zero`, func(s *domain.MemberSpec) { s.Resources.Limits.MemoryMiB = 32 },
+			false,
 			domain.StateFailed, 137, "out of memory: its limit is 32 MiB", 1},
-		"user": {`echo run; [ "$(id -un)" = ops ] && exit 4`, func(s *domain.MemberSpec) { s.Container.User = "ops" }, false, domain.StateFailed, 4, "", 1},
+		"user": {
+			`echo run; [ "$(id -un)" = ops ] && exit 4`, func(s *domain.MemberSpec) { s.Container.User = "ops" }, false,
+			domain.StateFailed, 4, "", 1,
+		},
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -230,10 +239,13 @@ func TestUnitReboot(t *testing.T) {
 					t.Errorf("%s: %+v", spec.Name, state)
 				}
 			}
-			if state := l.await(never, domain.StateFailed); !strings.HasSuffix(state.LastError, ": the machine was restarted") {
+			if state := l.await(never,
+				domain.StateFailed); !strings.HasSuffix(state.LastError, ": the machine was restarted") {
 				t.Errorf("%s: %s", never.Name, state.LastError)
 			}
-			for spec, want := range map[*domain.MemberSpec]domain.State{&completed: domain.StateCompleted, &failed: domain.StateFailed} {
+			for spec, want := range map[*domain.MemberSpec]domain.State{
+				&completed: domain.StateCompleted, &failed: domain.StateFailed,
+			} {
 				if state := l.state(*spec); state.State != want || strings.Contains(state.LastError, "restarted") {
 					t.Errorf("%s: %+v", spec.Name, state)
 				}
@@ -259,7 +271,10 @@ func TestUnitCost(t *testing.T) {
 	t.Logf("%d members run after %s", members, time.Since(began))
 	stat := func() (ticks, kilobytes int64) {
 		pid := l.sh("systemctl show --value --property MainPID " + l.unit)
-		_, err := fmt.Sscan(l.sh("awk '{print $14+$15}' /proc/"+pid+"/stat; awk '/RssAnon/{print $2}' /proc/"+pid+"/status"), &ticks, &kilobytes)
+		_, err := fmt.Sscan(l.sh(
+			"awk '{print $14+$15}' /proc/"+pid+"/stat; awk '/RssAnon/{print $2}' /proc/"+pid+"/status",
+		),
+			&ticks, &kilobytes)
 		l.must(err)
 		return ticks, kilobytes
 	}
@@ -272,6 +287,7 @@ func TestUnitCost(t *testing.T) {
 		}
 		after, memory := stat()
 		used := time.Duration(after-before) * proctree.ClockTick
-		t.Logf("the supervisor uses %.2f %% of a core, and %d kB", 100*used.Seconds()/time.Since(since).Seconds(), memory)
+		t.Logf("the supervisor uses %.2f %% of a core, and %d kB", 100*used.Seconds()/time.Since(since).Seconds(),
+			memory)
 	}
 }

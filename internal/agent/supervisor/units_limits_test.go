@@ -22,7 +22,8 @@ func TestUnitMemory(t *testing.T) {
 	const hungry = "tail /dev/zero"
 	for _, spec := range []domain.MemberSpec{limited("alone", "exec "+hungry), limited("child", hungry+"; exit 9")} {
 		state := l.ended(spec)
-		if state.State != domain.StateFailed || !strings.HasSuffix(state.LastError, ": out of memory: its limit is 32 MiB") {
+		if state.State != domain.StateFailed ||
+			!strings.HasSuffix(state.LastError, ": out of memory: its limit is 32 MiB") {
 			t.Errorf("%s is %s: %s", spec.Name, state.State, state.LastError)
 		}
 	}
@@ -41,7 +42,9 @@ for group in $(sed -n 's/^[0-9]*:cpu:/cpu/p; s/^[0-9]*:cpu,cpuacct:/cpu/p; s/^0:
 done 2>/dev/null
 ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hl; cat /proc/self/cgroup`)
 	spec.Resources.Limits.CPUs = 0.25
-	spec.Container.Ulimits = map[string]domain.Ulimit{"nofile": {Soft: 100, Hard: 200}, "core": {Soft: 0, Hard: 0}, "memlock": {Soft: 4096, Hard: 8192}}
+	spec.Container.Ulimits = map[string]domain.Ulimit{
+		"nofile": {Soft: 100, Hard: 200}, "core": {Soft: 0, Hard: 0}, "memlock": {Soft: 4096, Hard: 8192},
+	}
 	if state := l.ended(spec); state.State != domain.StateCompleted {
 		t.Fatal(state.LastError)
 	}
@@ -60,7 +63,8 @@ ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hl; cat /proc/self/cgroup`)
 	resident := l.script("resident", "cat /proc/self/cgroup")
 	resident.Group = ""
 	l.ended(resident)
-	if !strings.Contains(l.log(resident), `/trainyard.slice/trainyard-limits\x2dof.slice/trainyard-limits\x2dof-resident-`) {
+	if !strings.Contains(l.log(resident),
+		`/trainyard.slice/trainyard-limits\x2dof.slice/trainyard-limits\x2dof-resident-`) {
 		t.Errorf("the control groups of a resident are\n%s", l.log(resident))
 	}
 }
@@ -78,7 +82,10 @@ func TestUnitLimitsInPlace(t *testing.T) {
 		var shown string
 		defer func() { t.Logf("%s is limited to %s", unit, shown) }()
 		l.eventually("the limits to be "+want, func() bool {
-			shown = strings.Join(strings.Fields(l.sh("systemctl show --property=CPUQuotaPerSecUSec --property=MemoryMax '"+unit+"'")), " ")
+			shown = strings.Join(
+				strings.Fields(l.sh("systemctl show --property=CPUQuotaPerSecUSec --property=MemoryMax '"+unit+"'")),
+				" ",
+			)
 			return shown == want
 		})
 	}
@@ -133,7 +140,8 @@ echo "$(id -un) $(id -gn)"; echo more >>"$(pwd)/made"; cat "$BROUGHT" "$FILE" "$
 	before, err := os.ReadFile(l.path("/etc/shadow"))
 	l.must(err)
 	state := l.ended(mean)
-	if want := `it can't be started: its folder "/srv/kept/mean" can't be created: `; !strings.HasPrefix(state.LastError, want) {
+	if want := `it can't be started: its folder "/srv/kept/mean" can't be created: `; !strings.HasPrefix(state.LastError,
+		want) {
 		t.Errorf("it is %s: %s", state.State, state.LastError)
 	}
 	if after, err := os.ReadFile(l.path("/etc/shadow")); err != nil || string(before) != string(after) {

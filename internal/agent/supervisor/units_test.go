@@ -20,8 +20,10 @@ var testContext = context.Background()
 
 // odd are texts that are special to systemd or to shells, or would be lost on the way.
 var odd = []string{
-	"$HOME", "${HOME}", "$$", "%n", "%%", "%", `\n`, `\`, `a\`, `\x41`, `"`, `'`, `'"'`, "`id`", "$(id)", " ", "", " a  b ",
-	"\t", "\n", "a\n", "\nb\n\n", "#", ";", "; true", "=", "a=b", "é", "日本", "\x01", "\x1b[31m", "\x7f", "\r\n", "\u0085", "*", "~", "@", "-", "+",
+	"$HOME", "${HOME}", "$$", "%n", "%%", "%", `\n`, `\`, `a\`, `\x41`, `"`, `'`, `'"'`, "`id`", "$(id)", " ", "",
+	" a  b ",
+	"\t", "\n", "a\n", "\nb\n\n", "#", ";", "; true", "=", "a=b", "é", "日本", "\x01", "\x1b[31m", "\x7f", "\r\n",
+	"\u0085", "*", "~", "@", "-", "+",
 	"!", ":", "|", "{}", "\\\n", "$\n", strings.Repeat("long ", 10000),
 }
 
@@ -105,10 +107,12 @@ func TestUnitSecrets(t *testing.T) {
 	l.start(member)
 	l.says(member, "ready")
 	for _, ask := range []string{
-		"systemctl show " + "'" + l.unitOf(member) + "'", "systemctl cat '" + l.unitOf(member) + "'", "cat /run/systemd/transient/*", "cat /proc/*/cmdline",
+		"systemctl show " + "'" + l.unitOf(member) + "'", "systemctl cat '" + l.unitOf(member) + "'",
+		"cat /run/systemd/transient/*", "cat /proc/*/cmdline",
 		"cat /var/lib/trainyard/secrets/exits/*",
 	} {
-		if output := l.sh("setpriv --reuid nobody --clear-groups sh -c \"" + ask + "\" 2>&1 || true"); strings.Contains(output, "psecret") {
+		if output := l.sh("setpriv --reuid nobody --clear-groups sh -c \"" + ask +
+			"\" 2>&1 || true"); strings.Contains(output, "psecret") {
 			t.Errorf("%s tells the secret:\n%s", ask, output)
 		}
 	}
@@ -118,7 +122,9 @@ func TestUnitSecrets(t *testing.T) {
 func TestUnitEnds(t *testing.T) {
 	l := newHostLab(t, "ends")
 	l.sh(`printf '#!/no/such/interpreter\n' >/usr/local/bin/uninterpreted && chmod 755 /usr/local/bin/uninterpreted`)
-	l.sh(`mkdir -p /srv/closed && chmod 700 /srv/closed && cp /bin/true /usr/local/bin/forbidden && chmod 700 /usr/local/bin/forbidden`)
+	l.sh(
+		`mkdir -p /srv/closed && chmod 700 /srv/closed && cp /bin/true /usr/local/bin/forbidden && chmod 700 /usr/local/bin/forbidden`,
+	)
 	for name, c := range map[string]struct {
 		spec func(spec *domain.MemberSpec)
 		code int
@@ -142,8 +148,14 @@ func TestUnitEnds(t *testing.T) {
 			`it can't be started: its working directory "/no/such/folder" is not a folder`},
 		"closed": {func(s *domain.MemberSpec) { s.WorkingDir, s.Container.User = "/srv/closed", "ops" }, 127,
 			`it can't be started: its working directory "/srv/closed" can't be entered as user "ops": `},
-		"user":  {func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 127, `it can't be started: this host has no user "nosuchuser"`},
-		"group": {func(s *domain.MemberSpec) { s.Container.User = "ops:4711" }, 127, `it can't be started: this host has no group "4711"`},
+		"user": {
+			func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 127,
+			`it can't be started: this host has no user "nosuchuser"`,
+		},
+		"group": {
+			func(s *domain.MemberSpec) { s.Container.User = "ops:4711" }, 127,
+			`it can't be started: this host has no group "4711"`,
+		},
 		"variable": {func(s *domain.MemberSpec) { s.Env["a.b"] = "" }, 127,
 			`it can't be started: the environment variable "a.b" can't be passed on`},
 	} {
@@ -157,7 +169,8 @@ func TestUnitEnds(t *testing.T) {
 			if c.err == "" {
 				want = domain.StateCompleted
 			}
-			if state.State != want || state.ExitCode == nil || *state.ExitCode != c.code || !strings.HasPrefix(state.LastError, c.err) {
+			if state.State != want || state.ExitCode == nil || *state.ExitCode != c.code ||
+				!strings.HasPrefix(state.LastError, c.err) {
 				t.Errorf("it is %s, with code %v: %s", state.State, *state.ExitCode, state.LastError)
 			}
 		})
@@ -174,7 +187,8 @@ func TestUnitRestarts(t *testing.T) {
 	member := l.script("member", `date +%s%N; exec sh -c 'date +%s%N; exit 5'`)
 	member.Restart = domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 20}
 	state := l.ended(member)
-	if state.State != domain.StateFailed || state.Restarts != 20 || state.LastError != "exit code 5, after 20 restarts" {
+	if state.State != domain.StateFailed || state.Restarts != 20 ||
+		state.LastError != "exit code 5, after 20 restarts" {
 		t.Errorf("it is %s after %d restarts: %s", state.State, state.Restarts, state.LastError)
 	}
 	times := strings.Fields(l.log(member))
@@ -203,14 +217,25 @@ func TestUnitStops(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"gracefully":        {`trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done`, time.Minute, "", 0, "bye\n"},
-		"by-another-signal": {`trap 'echo bye; exit 4' USR1; echo ready; while :; do sleep 0.01; done`, time.Minute, "SIGUSR1", 4, "bye\n"},
-		"all-of-them": {`trap 'wait; exit 7' TERM; sh -c 'trap "echo child; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`,
-			time.Minute, "", 7, "child\n"},
-		"by-force":    {`trap '' TERM; echo ready; while :; do sleep 0.01; done`, 200 * time.Millisecond, "", 137, ""},
-		"at-once":     {`trap '' TERM; echo ready; while :; do sleep 0.01; done`, 0, "", 137, ""},
-		"with-a-rest": {`trap 'exit 3' TERM; sh -c 'trap "" TERM; echo ready; sleep 1000.5' & while :; do sleep 0.01; done`, time.Hour, "", 3, ""},
-		"paused":      {`echo ready; kill -STOP $$; sleep 1000`, time.Minute, "", 143, ""},
+		"gracefully": {
+			`trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done`, time.Minute, "", 0, "bye\n",
+		},
+		"by-another-signal": {
+			`trap 'echo bye; exit 4' USR1; echo ready; while :; do sleep 0.01; done`, time.Minute, "SIGUSR1", 4,
+			"bye\n",
+		},
+		"all-of-them": {
+			`trap 'wait; exit 7' TERM; sh -c 'trap "echo child; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`,
+
+			time.Minute, "", 7, "child\n",
+		},
+		"by-force": {`trap '' TERM; echo ready; while :; do sleep 0.01; done`, 200 * time.Millisecond, "", 137, ""},
+		"at-once":  {`trap '' TERM; echo ready; while :; do sleep 0.01; done`, 0, "", 137, ""},
+		"with-a-rest": {
+			`trap 'exit 3' TERM; sh -c 'trap "" TERM; echo ready; sleep 1000.5' & while :; do sleep 0.01; done`,
+			time.Hour, "", 3, "",
+		},
+		"paused": {`echo ready; kill -STOP $$; sleep 1000`, time.Minute, "", 143, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := *l
@@ -240,7 +265,8 @@ func TestUnitStops(t *testing.T) {
 // TestUnitLeavesNothing: what a command leaves running is killed at once, without being asked to end.
 func TestUnitLeavesNothing(t *testing.T) {
 	l := newHostLab(t, "orphans")
-	spec := l.script("member", `trap "" TERM; for i in 1 2 3; do setsid sh -c 'sleep 2000 & wait' & done; (sleep 2000 & sleep 2000 &) & sleep 0.05; exit 3`)
+	spec := l.script("member",
+		`trap "" TERM; for i in 1 2 3; do setsid sh -c 'sleep 2000 & wait' & done; (sleep 2000 & sleep 2000 &) & sleep 0.05; exit 3`)
 	spec.GracePeriod = domain.Duration(time.Hour)
 	if state := l.ended(spec); *state.ExitCode != 3 {
 		t.Errorf("%+v", state)
@@ -249,7 +275,8 @@ func TestUnitLeavesNothing(t *testing.T) {
 		t.Errorf("%s processes are left", left)
 	}
 	// Also without a supervisor.
-	again := l.script("member", `trap "" TERM; setsid sleep 3000 & echo ready; until [ -e /tmp/orphans ]; do sleep 0.01; done`)
+	again := l.script("member",
+		`trap "" TERM; setsid sleep 3000 & echo ready; until [ -e /tmp/orphans ]; do sleep 0.01; done`)
 	again.GracePeriod = domain.Duration(time.Hour)
 	l.start(again)
 	l.says(again, "ready")

@@ -150,7 +150,8 @@ func (l *hostLab) eventually(what string, holds func() bool) {
 func (l *hostLab) member(name string, command ...string) domain.MemberSpec {
 	l.runs++
 	return domain.MemberSpec{
-		Cluster: l.cluster, Group: "job", Role: "worker", Name: name, Hash: fmt.Sprint(l.runs), Run: l.runs, Command: command,
+		Cluster: l.cluster, Group: "job", Role: "worker", Name: name, Hash: fmt.Sprint(l.runs), Run: l.runs,
+		Command:     command,
 		Env:         map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"},
 		Restart:     domain.RestartRule{Condition: domain.RestartNever},
 		GracePeriod: domain.Duration(time.Minute),
@@ -239,13 +240,15 @@ func (l *hostLab) log(spec domain.MemberSpec) string {
 // says waits until a member has written something.
 func (l *hostLab) says(spec domain.MemberSpec, text string) {
 	l.Helper()
-	l.eventually(fmt.Sprintf("%s to write %q", spec.Name, text), func() bool { return strings.Contains(l.log(spec), text) })
+	l.eventually(fmt.Sprintf("%s to write %q", spec.Name, text),
+		func() bool { return strings.Contains(l.log(spec), text) })
 }
 
 // units returns the names of the units of the cluster's members whose names begin with member.
 func (l *hostLab) units(member string) string {
 	first := strings.TrimSuffix(units.Name(l.cluster, member, ""), "-.service")
-	return l.out("systemctl list-units --no-legend --plain --all --full | grep -F '" + first + "' | grep -o '^[^ ]*[.]service' || true")
+	return l.out("systemctl list-units --no-legend --plain --all --full | grep -F '" + first +
+		"' | grep -o '^[^ ]*[.]service' || true")
 }
 
 // awaitNoUnits waits until no unit is left whose member's name begins so: one is there a moment longer than the member

@@ -19,7 +19,9 @@ func TestWithdrawnUnread(t *testing.T) {
 	for _, unread := range []string{statedir.Specs, statedir.States} {
 		t.Run(unread, func(t *testing.T) {
 			dir, log := statedir.Dir{Root: t.TempDir(), Cluster: "lab"}, slog.New(slog.DiscardHandler)
-			s := &supervisor{dir: dir, log: log, members: map[string]*member{}, launcher: &processes{dir: dir, log: log}}
+			s := &supervisor{
+				dir: dir, log: log, members: map[string]*member{}, launcher: &processes{dir: dir, log: log},
+			}
 			if err := dir.Create(); err != nil {
 				t.Fatal(err)
 			}

@@ -48,9 +48,12 @@ func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPU
 // hideUnseen makes the processes of a GPU unknown if none are visible though its memory is in use: to an agent in a
 // container, the driver may not show those of its host.
 func hideUnseen(gpu *domain.GPU) {
-	if gpu.Processes != nil && len(gpu.Processes) == 0 && gpu.MemoryUsedMiB != nil && *gpu.MemoryUsedMiB > domain.UnseenUseMiB {
+	if gpu.Processes != nil && len(gpu.Processes) == 0 && gpu.MemoryUsedMiB != nil &&
+		*gpu.MemoryUsedMiB > domain.UnseenUseMiB {
 		gpu.Processes = nil
-		gpu.Unknown = strings.TrimPrefix(gpu.Unknown+"; the driver doesn't show its processes to an agent in a container", "; ")
+		gpu.Unknown = strings.TrimPrefix(gpu.Unknown+
+			"; the driver doesn't show its processes to an agent in a container",
+			"; ")
 	}
 }
 

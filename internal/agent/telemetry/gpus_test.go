@@ -97,7 +97,9 @@ func TestOwnersAfterAFailure(t *testing.T) {
 func TestReport(t *testing.T) {
 	pid := start(t, "mnist-worker-0.1", "echo ready; read end")
 	source := func(context.Context) ([]domain.GPU, error) {
-		return []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Processes: []domain.GPUProcess{{PID: pid}, {PID: 1 << 30}}}}, nil
+		return []domain.GPU{
+			{Device: domain.Device{UUID: "GPU-1"}, Processes: []domain.GPUProcess{{PID: pid}, {PID: 1 << 30}}},
+		}, nil
 	}
 	report, err := Once(t.Context(), settings(source))
 	if err != nil {
@@ -119,7 +121,9 @@ func TestUnseenProcesses(t *testing.T) {
 		used    int64
 		unknown string
 	}{
-		"in a container":             {t.TempDir(), 20_000, "the driver doesn't show its processes to an agent in a container"},
+		"in a container": {
+			t.TempDir(), 20_000, "the driver doesn't show its processes to an agent in a container",
+		},
 		"in a container, not in use": {t.TempDir(), domain.UnseenUseMiB, ""},
 		"on the host":                {ownProc, 20_000, ""},
 	} {
@@ -167,7 +171,8 @@ func TestReportWithoutGPUs(t *testing.T) {
 			sys, proc := t.TempDir(), t.TempDir()
 			t.Setenv(SysVariable, sys)
 			device := filepath.Join(sys, "bus/pci/devices/0000:07:00.0")
-			if err := errors.Join(os.MkdirAll(device, 0o700), os.MkdirAll(filepath.Join(proc, test.driver), 0o700)); err != nil {
+			if err := errors.Join(os.MkdirAll(device, 0o700),
+				os.MkdirAll(filepath.Join(proc, test.driver), 0o700)); err != nil {
 				t.Fatal(err)
 			}
 			for file, content := range map[string]string{"vendor": test.vendor, "class": test.class} {
@@ -206,8 +211,10 @@ func TestUnknownSince(t *testing.T) {
 	if first.UnknownSince.IsZero() || !first.UnknownSince.Equal(first.SampledAt) {
 		t.Errorf("at the first look of %s, they are unknown since %s", first.SampledAt, first.UnknownSince)
 	}
-	if next := look(errors.New("no library")); !next.UnknownSince.Equal(first.UnknownSince) || !next.SampledAt.After(first.SampledAt) {
-		t.Errorf("at the next look of %s, they are unknown since %s, want %s", next.SampledAt, next.UnknownSince, first.UnknownSince)
+	if next := look(errors.New("no library")); !next.UnknownSince.Equal(first.UnknownSince) ||
+		!next.SampledAt.After(first.SampledAt) {
+		t.Errorf("at the next look of %s, they are unknown since %s, want %s", next.SampledAt, next.UnknownSince,
+			first.UnknownSince)
 	}
 	look(nil)
 	if again := look(errors.New("no driver")); !again.UnknownSince.Equal(again.SampledAt) {
@@ -216,7 +223,9 @@ func TestUnknownSince(t *testing.T) {
 }
 
 func FuzzReadReport(f *testing.F) {
-	f.Add([]byte(`{"host":{"cpus":{"last":1}},"gpus":{"gpus":[{"uuid":"GPU-1","processes":[{"pid":1}]}],"sampled_at":"2026-11-22T00:00:00Z"}}`))
+	f.Add([]byte(
+		`{"host":{"cpus":{"last":1}},"gpus":{"gpus":[{"uuid":"GPU-1","processes":[{"pid":1}]}],"sampled_at":"2026-11-22T00:00:00Z"}}`,
+	))
 	f.Add([]byte(`{"gpus":{"unknown":"no driver"}}`))
 	f.Add([]byte(`null`))
 	f.Add([]byte(strconv.Quote("x")))
@@ -230,7 +239,8 @@ func FuzzReadReport(f *testing.F) {
 func TestAgentProgram(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", elsewhere)
-	program, neighbour, onPath := filepath.Join(dir, "provider"), filepath.Join(dir, AgentName), filepath.Join(elsewhere, AgentName)
+	program, neighbour, onPath := filepath.Join(dir, "provider"), filepath.Join(dir, AgentName),
+		filepath.Join(elsewhere, AgentName)
 	create := func(file string) {
 		if err := os.WriteFile(file, nil, 0o700); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
@@ -269,8 +279,10 @@ func TestAgentProgramOfAnotherLibrary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			program, agent, source := filepath.Join(dir, "provider"), filepath.Join(dir, AgentName), filepath.Join(dir, "agent.c")
-			if err := errors.Join(os.WriteFile(program, nil, 0o600), os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600)); err != nil {
+			program, agent, source := filepath.Join(dir, "provider"), filepath.Join(dir, AgentName),
+				filepath.Join(dir, "agent.c")
+			if err := errors.Join(os.WriteFile(program, nil, 0o600),
+				os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			command := exec.Command("gcc", "-o", agent, source) //nolint:gosec // a test's own

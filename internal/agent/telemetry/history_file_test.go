@@ -20,7 +20,9 @@ func measured(samples int, last time.Time) *history {
 	h := newHistory()
 	for n := range samples {
 		at := last.Add(time.Duration(n-samples+1) * Interval)
-		s := sample{at: at, instances: map[string]use{"runs": {cpus: float64(n), memory: 5, received: 100, sent: math.NaN()}}}
+		s := sample{
+			at: at, instances: map[string]use{"runs": {cpus: float64(n), memory: 5, received: 100, sent: math.NaN()}},
+		}
 		s.host[hostCPUs], s.host[hostLoad] = float64(n), math.NaN()
 		gpu := domain.GPU{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(50.0)}
 		h.add(s, domain.HostGPUs{GPUs: []domain.GPU{gpu}})
@@ -79,7 +81,8 @@ func TestEarlierHistory(t *testing.T) {
 		t.Errorf("it used %+v", runs)
 	}
 	h.add(sample{at: now.Add(Interval), instances: map[string]use{"runs": {cpus: 7, received: 3}}}, domain.HostGPUs{})
-	if runs := h.report(Memory, now.Add(Interval)).Instances["runs"]; *runs.CPUs.Max != 9 || *runs.ReceivedBps.Mean != 3 {
+	if runs := h.report(Memory, now.Add(Interval)).Instances["runs"]; *runs.CPUs.Max != 9 ||
+		*runs.ReceivedBps.Mean != 3 {
 		t.Errorf("going on, it used %+v", runs)
 	}
 }

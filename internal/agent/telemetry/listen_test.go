@@ -69,12 +69,15 @@ func networks(t *testing.T, addresses ...string) (all []net.Addr) {
 }
 
 func TestAddressWithin(t *testing.T) {
-	all := networks(t, "127.0.0.1/8", "10.99.0.7/20", "172.18.0.3/16", "172.18.0.3/16", "10.7.0.1/16", "10.7.1.1/32", "::1/128", "fd00::7/64")
+	all := networks(t, "127.0.0.1/8", "10.99.0.7/20", "172.18.0.3/16", "172.18.0.3/16", "10.7.0.1/16", "10.7.1.1/32",
+		"::1/128", "fd00::7/64")
 	for within, want := range map[string]string{
-		"10.99.0.0/20": "10.99.0.7", "172.18.0.0/16": "172.18.0.3", "fd00::/64": "fd00::7", "10.98.0.0/20": "", "10.7.0.0/16": "", "0.0.0.0/0": "",
+		"10.99.0.0/20": "10.99.0.7", "172.18.0.0/16": "172.18.0.3", "fd00::/64": "fd00::7", "10.98.0.0/20": "",
+		"10.7.0.0/16": "", "0.0.0.0/0": "",
 	} {
 		got, err := addressWithin(netip.MustParsePrefix(within), all)
-		if (err == nil) != (want != "") || err == nil && got.String() != want || err != nil && !errors.Is(err, ErrNoAddress) {
+		if (err == nil) != (want != "") || err == nil && got.String() != want ||
+			err != nil && !errors.Is(err, ErrNoAddress) {
 			t.Errorf("%s: %s (%v), want %q", within, got, err, want)
 		}
 	}

@@ -164,7 +164,8 @@ func TestKeysThatAreNone(t *testing.T) {
 		t.Errorf("an agent without a key listens: %v", err)
 	}
 	folder = keyFolder(t, newKeys(t, 1)[0], []byte("none"))
-	if _, err := ListenToPeers("127.0.0.1:0", folder); err == nil || !strings.Contains(err.Error(), "reading a key of the cluster's agents") {
+	if _, err := ListenToPeers("127.0.0.1:0", folder); err == nil ||
+		!strings.Contains(err.Error(), "reading a key of the cluster's agents") {
 		t.Errorf("a key that is none: %v", err)
 	}
 }

@@ -73,7 +73,8 @@ func TestAddListening(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ports := map[int]bool{}
 			err := addListening(ports, strings.NewReader(test.table))
-			if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+			if test.problem == "" && err != nil ||
+				test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
 				t.Errorf("error %v, want %q", err, test.problem)
 			}
 			if got := slices.Sorted(maps.Keys(ports)); !slices.Equal(got, test.want) {

@@ -28,7 +28,8 @@ const (
 // program there may be of any version, or anybody's.
 func AgentProgram(program string) string {
 	if resolved, err := filepath.EvalSymlinks(program); err == nil {
-		if neighbour, err := exec.LookPath(filepath.Dir(resolved) + "/" + AgentName); err == nil && hasLoader(neighbour) {
+		if neighbour, err := exec.LookPath(filepath.Dir(resolved) + "/" + AgentName); err == nil &&
+			hasLoader(neighbour) {
 			return neighbour
 		}
 	}

@@ -84,8 +84,10 @@ func (h *history) report(window time.Duration, now time.Time) Report {
 	last := places[len(places)-1]
 	r := Report{
 		Host: HostReport{
-			CPUs: h.host[hostCPUs].measure(places), MemoryMiB: h.host[hostMemory].measure(places), Load: h.host[hostLoad].measure(places),
-			DiskMiB: h.host[hostDisk].measure(places), ReceivedBps: h.host[hostReceived].measure(places), SentBps: h.host[hostSent].measure(places),
+			CPUs: h.host[hostCPUs].measure(places), MemoryMiB: h.host[hostMemory].measure(places),
+			Load:    h.host[hostLoad].measure(places),
+			DiskMiB: h.host[hostDisk].measure(places), ReceivedBps: h.host[hostReceived].measure(places),
+			SentBps: h.host[hostSent].measure(places),
 		},
 		Devices: map[string]DeviceReport{}, Instances: map[string]InstanceReport{},
 		Since: h.times[places[0]], SampledAt: h.times[last], Samples: len(places),
@@ -101,8 +103,9 @@ func (h *history) report(window time.Duration, now time.Time) Report {
 			continue // it has ended
 		}
 		r.Instances[id] = InstanceReport{
-			CPUs: own[instanceCPUs].measure(places), MemoryMiB: own[instanceMemory].measure(places), GPUMemoryMiB: own[instanceGPUMemory].measure(places),
-			ReceivedBps: own[instanceReceived].measure(places), SentBps: own[instanceSent].measure(places),
+			CPUs: own[instanceCPUs].measure(places), MemoryMiB: own[instanceMemory].measure(places),
+			GPUMemoryMiB: own[instanceGPUMemory].measure(places),
+			ReceivedBps:  own[instanceReceived].measure(places), SentBps: own[instanceSent].measure(places),
 		}
 	}
 	return r

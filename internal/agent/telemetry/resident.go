@@ -68,8 +68,9 @@ func NewResident(ctx context.Context, settings Settings, node string, log *slog.
 // resident returns one that has not measured yet.
 func resident(ctx context.Context, settings Settings, node string, log *slog.Logger) *Resident {
 	return &Resident{
-		life: ctx, settings: settings, node: node, log: log, history: newHistory(), looking: make(chan struct{}, 1), owners: owners{settings: settings},
-		gpus: domain.HostGPUs{Unknown: notLooked, SampledAt: time.Now()},
+		life: ctx, settings: settings, node: node, log: log, history: newHistory(), looking: make(chan struct{}, 1),
+		owners: owners{settings: settings},
+		gpus:   domain.HostGPUs{Unknown: notLooked, SampledAt: time.Now()},
 	}
 }
 
@@ -222,8 +223,10 @@ func (r *Resident) Report(window time.Duration) Report {
 	defer r.mu.Unlock()
 	report := r.history.report(window, time.Now())
 	report.Node, report.GPUs, report.Starting = r.node, r.gpus, !r.looked
-	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus, int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
-	report.Host.BusySeconds, report.Host.ReceivedBytes, report.Host.SentBytes = r.totals.busy.Seconds(), known(r.totals.received), known(r.totals.sent)
+	report.Host.TotalCPUs, report.Host.TotalMemoryMiB, report.Host.TotalDiskMiB = r.totals.cpus,
+		int64(r.totals.memory.total>>20), int64(r.totals.disk.total>>20)
+	report.Host.BusySeconds, report.Host.ReceivedBytes, report.Host.SentBytes = r.totals.busy.Seconds(),
+		known(r.totals.received), known(r.totals.sent)
 	for id, instance := range report.Instances {
 		if t, found := r.totals.traffic[id]; found {
 			instance.TrafficUnknown = t.unknown

@@ -52,7 +52,8 @@ func TestResident(t *testing.T) {
 	// its read.
 	for *report.Instances[busy].CPUs.Last == 0 || *report.Instances[idle].CPUs.Last != 0 {
 		if time.Since(begin) > patience.Limit {
-			t.Fatalf("instances that compute and wait use %v and %v CPUs", *report.Instances[busy].CPUs.Last, *report.Instances[idle].CPUs.Last)
+			t.Fatalf("instances that compute and wait use %v and %v CPUs", *report.Instances[busy].CPUs.Last,
+				*report.Instances[idle].CPUs.Last)
 		}
 		if err := r.refresh(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
@@ -65,8 +66,10 @@ func TestResident(t *testing.T) {
 	if use := report.Instances[idle]; *use.MemoryMiB.Last < 45 || *use.MemoryMiB.Last > float64(host.TotalMemoryMiB) {
 		t.Errorf("an instance that waits and holds 48 MiB uses %v MiB", *use.MemoryMiB.Last)
 	}
-	if use := report.Instances[busy]; *use.CPUs.Last > float64(host.TotalCPUs) || *use.MemoryMiB.Last <= 0 || *use.MemoryMiB.Last > 45 {
-		t.Errorf("a shell that computes uses %v CPUs and %v MiB on a host of %d CPUs", *use.CPUs.Last, *use.MemoryMiB.Last, host.TotalCPUs)
+	if use := report.Instances[busy]; *use.CPUs.Last > float64(host.TotalCPUs) || *use.MemoryMiB.Last <= 0 ||
+		*use.MemoryMiB.Last > 45 {
+		t.Errorf("a shell that computes uses %v CPUs and %v MiB on a host of %d CPUs", *use.CPUs.Last,
+			*use.MemoryMiB.Last, host.TotalCPUs)
 	}
 	if *host.CPUs.Last <= 0 || *host.CPUs.Last > float64(host.TotalCPUs) || host.TotalCPUs < runtime.NumCPU() {
 		t.Errorf("%v of %d CPUs of the host are busy", *host.CPUs.Last, host.TotalCPUs)
@@ -76,7 +79,8 @@ func TestResident(t *testing.T) {
 			t.Errorf("%s of the host: %v", what, m.Last)
 		}
 	}
-	if host.ReceivedBps.Last == nil || host.SentBps.Last == nil || *host.MemoryMiB.Last >= float64(host.TotalMemoryMiB) || *host.DiskMiB.Last > float64(host.TotalDiskMiB) {
+	if host.ReceivedBps.Last == nil || host.SentBps.Last == nil ||
+		*host.MemoryMiB.Last >= float64(host.TotalMemoryMiB) || *host.DiskMiB.Last > float64(host.TotalDiskMiB) {
 		t.Errorf("the host uses %+v", host)
 	}
 	if report.SampledAt.Before(begin) || report.SampledAt.After(end) || report.Node != "node1" {
@@ -107,7 +111,8 @@ func TestResidentLooksForInstances(t *testing.T) {
 	// Other queries don't search for processes.
 	t.Run("unless they are asked for", func(t *testing.T) {
 		start(t, name+"-unknown", "echo ready; read never")
-		if report, err := Ask(t.Context(), socket, Query{Window: time.Minute}); err != nil || report.Instances[name+"-unknown"].CPUs.Last != nil {
+		if report, err := Ask(t.Context(), socket, Query{Window: time.Minute}); err != nil ||
+			report.Instances[name+"-unknown"].CPUs.Last != nil {
 			t.Errorf("an instance that nobody has looked for uses %+v, %v", report.Instances[name+"-unknown"], err)
 		}
 	})
@@ -126,7 +131,8 @@ func TestFirstAnswerKnowsGPUMemory(t *testing.T) {
 	name := t.Name()
 	start(t, name, "echo ready; read never")
 	r := newResident(t)
-	if early := r.Report(Interval); early.Instances[name].MemoryMiB.Last == nil || early.Instances[name].GPUMemoryMiB.Last != nil {
+	if early := r.Report(Interval); early.Instances[name].MemoryMiB.Last == nil ||
+		early.Instances[name].GPUMemoryMiB.Last != nil {
 		t.Fatalf("before the GPUs were read, an instance uses %+v", early.Instances[name])
 	}
 	socket := filepath.Join(t.TempDir(), "agent.sock")
@@ -184,12 +190,15 @@ func TestSamplesTakeTime(t *testing.T) {
 func TestResidentIsReplaced(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	for _, node := range []string{"first", "second"} {
-		serveAt(t, socket, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"node":"` + node + `"}`)) }))
+		serveAt(t, socket, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"node":"` + node + `"}`))
+		}))
 		if report, err := Ask(t.Context(), socket, Query{}); err != nil || report.Node != node {
 			t.Errorf("%q answers, %v; want %q", report.Node, err, node)
 		}
 	}
-	if _, err := Ask(t.Context(), socket+"2", Query{}); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if _, err := Ask(t.Context(), socket+"2", Query{}); err == nil ||
+		!strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("where there is none: %v", err)
 	}
 }
@@ -216,7 +225,8 @@ func TestWindows(t *testing.T) {
 	handler := newResident(t).Handler()
 	for query, want := range map[string]int{
 		"": http.StatusOK, "?window=1s": http.StatusOK, "?window=10m": http.StatusOK,
-		"?window=0s": http.StatusBadRequest, "?window=11m": http.StatusBadRequest, "?window=-1m": http.StatusBadRequest, "?window=soon": http.StatusBadRequest,
+		"?window=0s": http.StatusBadRequest, "?window=11m": http.StatusBadRequest, "?window=-1m": http.StatusBadRequest,
+		"?window=soon": http.StatusBadRequest,
 	} {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, reportPath+query, nil))
@@ -261,7 +271,8 @@ func TestResidentWhileGPUsHang(t *testing.T) {
 			defer cancel()
 			r.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(asking, http.MethodGet, reportPath, nil))
 			report, err := ReadReport(answer.Body.Bytes())
-			if took := time.Since(begin); err != nil || took > min(patience, lookPatience) || report.Host.TotalCPUs == 0 || time.Since(report.SampledAt) > 2*Interval {
+			if took := time.Since(begin); err != nil || took > min(patience, lookPatience) ||
+				report.Host.TotalCPUs == 0 || time.Since(report.SampledAt) > 2*Interval {
 				t.Errorf("it answered after %s with %+v, %v", took, report, err)
 			}
 			return report
@@ -292,7 +303,8 @@ func TestOnceWaits(t *testing.T) {
 			time.Sleep(time.Minute) //nolint:forbidigo // time is the test's
 			return []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(50.0)}}, nil
 		}))
-		if err != nil || report.Starting || len(report.GPUs.GPUs) != 1 || report.Devices["GPU-1"].Utilisation.Last == nil {
+		if err != nil || report.Starting || len(report.GPUs.GPUs) != 1 ||
+			report.Devices["GPU-1"].Utilisation.Last == nil {
 			t.Errorf("it tells of %+v, measured as %+v, %v", report.GPUs, report.Devices, err)
 		}
 	})
@@ -307,7 +319,12 @@ func TestHistory(t *testing.T) {
 	for n := range last + 1 {
 		s := sample{at: at(n), instances: map[string]use{"stays": {cpus: float64(n % 2), memory: 5}}}
 		s.host[hostCPUs], s.host[hostLoad] = float64(n), math.NaN()
-		gpus := domain.HostGPUs{GPUs: []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(float64(n % 100)), Processes: []domain.GPUProcess{}}}}
+		gpus := domain.HostGPUs{GPUs: []domain.GPU{
+			{
+				Device: domain.Device{UUID: "GPU-1"}, Utilisation: new(float64(n % 100)),
+				Processes: []domain.GPUProcess{},
+			},
+		}}
 		if n < 100 {
 			s.instances["ended long ago"] = use{cpus: 1, memory: 1}
 			gpus.GPUs = append(gpus.GPUs, domain.GPU{Device: domain.Device{UUID: "GPU-2"}})
@@ -319,8 +336,10 @@ func TestHistory(t *testing.T) {
 	}
 	report := h.report(10*Interval, at(last))
 	cpus := report.Host.CPUs
-	if report.Samples != 11 || !report.Since.Equal(at(last-10)) || !report.SampledAt.Equal(at(last)) || *cpus.Last != float64(last) || *cpus.Mean != float64(last-5) || *cpus.Max != float64(last) {
-		t.Errorf("%d samples from %s to %s: %v %v %v", report.Samples, report.Since, report.SampledAt, *cpus.Last, *cpus.Mean, *cpus.Max)
+	if report.Samples != 11 || !report.Since.Equal(at(last-10)) || !report.SampledAt.Equal(at(last)) ||
+		*cpus.Last != float64(last) || *cpus.Mean != float64(last-5) || *cpus.Max != float64(last) {
+		t.Errorf("%d samples from %s to %s: %v %v %v", report.Samples, report.Since, report.SampledAt, *cpus.Last,
+			*cpus.Mean, *cpus.Max)
 	}
 	if report.Host.Load.Last != nil {
 		t.Errorf("what is not known is %v", *report.Host.Load.Last)
@@ -331,7 +350,8 @@ func TestHistory(t *testing.T) {
 	if _, found := report.Instances["ended"]; found {
 		t.Error("an instance that has ended is told of")
 	}
-	if h.instances["ended"] == nil || h.instances["ended long ago"] != nil || h.gpus["GPU-2"] != nil || len(h.seen) != 3 {
+	if h.instances["ended"] == nil || h.instances["ended long ago"] != nil || h.gpus["GPU-2"] != nil ||
+		len(h.seen) != 3 {
 		t.Errorf("remembered are %v", slices.Sorted(maps.Keys(h.seen)))
 	}
 	if all := h.report(Memory, at(last)); all.Samples != capacity {
@@ -352,7 +372,8 @@ func TestHistoryOfQuestions(t *testing.T) {
 		h.add(sample{at: now}, domain.HostGPUs{})
 	}
 	report := h.report(Memory, last)
-	if remembered := report.SampledAt.Sub(report.Since); !report.SampledAt.Equal(last) || remembered < Memory-2*Interval {
+	if remembered := report.SampledAt.Sub(report.Since); !report.SampledAt.Equal(last) ||
+		remembered < Memory-2*Interval {
 		t.Errorf("%s are remembered, up to %s, want %s up to %s", remembered, report.SampledAt, Memory, last)
 	}
 }
@@ -387,7 +408,9 @@ func FuzzHandler(f *testing.F) {
 		f.Fatal(err)
 	}
 	handler := r.Handler()
-	for _, query := range []string{"", "window=", "window=0", "window=soon", "window=9223372036854775807h", "window=1s&window=x", "%zz", ";"} {
+	for _, query := range []string{
+		"", "window=", "window=0", "window=soon", "window=9223372036854775807h", "window=1s&window=x", "%zz", ";",
+	} {
 		f.Add(query)
 	}
 	f.Fuzz(func(t *testing.T, query string) {

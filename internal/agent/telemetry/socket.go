@@ -61,5 +61,7 @@ func shortened(file string) (name string, done func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return filepath.Join("/proc/self/fd", fmt.Sprint(folder.Fd()), filepath.Base(file)), func() { _ = folder.Close() }, nil
+	return filepath.Join("/proc/self/fd", fmt.Sprint(folder.Fd()), filepath.Base(file)), func() {
+		_ = folder.Close()
+	}, nil
 }

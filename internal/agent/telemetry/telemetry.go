@@ -128,7 +128,9 @@ func readMemory(fs procfs.FS) (memory, error) {
 		return memory{}, fmt.Errorf("reading the host's memory: %w", err)
 	}
 	if info.MemTotalBytes == nil || info.MemAvailableBytes == nil {
-		return memory{}, fmt.Errorf("reading the host's memory: /proc/meminfo lacks MemTotal or MemAvailable: Linux 3.14 or later is required")
+		return memory{}, fmt.Errorf(
+			"reading the host's memory: /proc/meminfo lacks MemTotal or MemAvailable: Linux 3.14 or later is required",
+		)
 	}
 	return memory{total: *info.MemTotalBytes, available: *info.MemAvailableBytes}, nil
 }
@@ -163,7 +165,9 @@ func between(first, second reading) sample {
 		for _, p := range processes {
 			resident += p.ResidentBytes
 		}
-		used := use{cpus: math.NaN(), memory: mebibytes(uint64(max(resident, 0))), received: math.NaN(), sent: math.NaN()}
+		used := use{
+			cpus: math.NaN(), memory: mebibytes(uint64(max(resident, 0))), received: math.NaN(), sent: math.NaN(),
+		}
 		if before := first.instances[id]; len(before) > 0 {
 			used.cpus = processors(cpuBetween(before, processes, first.sinceBoot), elapsed, second.cpus)
 			used.received, used.sent = rates(first.traffic[id], second.traffic[id], elapsed)

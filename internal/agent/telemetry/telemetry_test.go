@@ -65,7 +65,9 @@ func TestProcessors(t *testing.T) {
 }
 
 func TestBusyLeavesOutIdleAndStolenTime(t *testing.T) {
-	stat := procfs.CPUStat{User: 1, Nice: 2, System: 4, IRQ: 8, SoftIRQ: 16, Idle: 32, Iowait: 64, Steal: 128, Guest: 1, GuestNice: 2}
+	stat := procfs.CPUStat{
+		User: 1, Nice: 2, System: 4, IRQ: 8, SoftIRQ: 16, Idle: 32, Iowait: 64, Steal: 128, Guest: 1, GuestNice: 2,
+	}
 	if got := busy(stat); got != 31*time.Second {
 		t.Errorf("%s, want 31s", got)
 	}

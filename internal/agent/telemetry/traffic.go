@@ -32,7 +32,8 @@ type traffic struct {
 
 // Why an instance's traffic is unknown.
 const (
-	onHostNetwork   = "it shares the network of its host, where traffic is counted only for systemd units, with control groups v2"
+	onHostNetwork = "it shares the network of its host, where traffic is counted only for systemd units, with " +
+		"control groups v2"
 	onSharedNetwork = "it shares its network with others"
 )
 
@@ -52,10 +53,13 @@ type network struct {
 
 // readNetworks returns the networks of instances. Those that were in the host's namespace at an earlier reading still
 // are.
-func (s Settings) readNetworks(fs procfs.FS, instances map[string][]proctree.Process, host space, earlier map[string]network) map[string]network {
+func (s Settings) readNetworks(
+	fs procfs.FS, instances map[string][]proctree.Process, host space, earlier map[string]network,
+) map[string]network {
 	networks := make(map[string]network, len(instances))
 	for id, processes := range instances {
-		if before, known := earlier[id]; known && before.space == host && len(processes) > 0 && before.by == identify(processes[0]) {
+		if before, known := earlier[id]; known && before.space == host && len(processes) > 0 &&
+			before.by == identify(processes[0]) {
 			networks[id] = before
 			continue
 		}

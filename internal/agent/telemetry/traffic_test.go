@@ -35,8 +35,12 @@ func TestTellTraffic(t *testing.T) {
 		want     map[string]traffic
 	}{
 		"networks of their own": {
-			networks: map[string]network{"a": in(first, 5, 6), "b": in(second, 0, 0), "agent": in(agents, 7, 7)}, own: agents,
-			want: map[string]traffic{"a": {counted: counted{5, 6}, in: first}, "b": {in: second}, "agent": {unknown: onSharedNetwork}},
+			networks: map[string]network{
+				"a": in(first, 5, 6), "b": in(second, 0, 0), "agent": in(agents, 7, 7),
+			}, own: agents,
+			want: map[string]traffic{
+				"a": {counted: counted{5, 6}, in: first}, "b": {in: second}, "agent": {unknown: onSharedNetwork},
+			},
 		},
 		"the host's network": {
 			networks: map[string]network{"a": in(host, 0, 0), "b": in(first, 1, 2)}, own: host,
@@ -51,16 +55,25 @@ func TestTellTraffic(t *testing.T) {
 			want: map[string]traffic{"a": {unknown: onSharedNetwork}},
 		},
 		"units": {
-			networks: map[string]network{"unit": in(host, 0, 0), "apart": in(first, 5, 6), "container": in(second, 7, 8), "v1": in(host, 0, 0)}, own: host,
-			units: unitLook{counts: map[string]units.Traffic{"unit": {Received: 1, Sent: 2}, "apart": {Received: 3, Sent: 4}}, rates: map[string]counted{"unit": {8, 9}}},
+			networks: map[string]network{
+				"unit": in(host, 0, 0), "apart": in(first, 5, 6), "container": in(second, 7, 8), "v1": in(host, 0, 0),
+			}, own: host,
+			units: unitLook{
+				counts: map[string]units.Traffic{"unit": {Received: 1, Sent: 2}, "apart": {Received: 3, Sent: 4}},
+				rates:  map[string]counted{"unit": {8, 9}},
+			},
 			want: map[string]traffic{
-				"unit": {counted: counted{1, 2}, rates: &counted{8, 9}}, "apart": {counted: counted{3, 4}, rates: &counted{nothing, nothing}},
+				"unit":      {counted: counted{1, 2}, rates: &counted{8, 9}},
+				"apart":     {counted: counted{3, 4}, rates: &counted{nothing, nothing}},
 				"container": {counted: counted{7, 8}, in: second}, "v1": {unknown: onHostNetwork},
 			},
 		},
 		"no answer of systemd": {
-			networks: map[string]network{"a": in(host, 0, 0), "container": in(second, 7, 8)}, own: host, units: unitLook{err: broken},
-			want: map[string]traffic{"a": {unknown: broken.Error()}, "container": {counted: counted{7, 8}, in: second}},
+			networks: map[string]network{"a": in(host, 0, 0), "container": in(second, 7, 8)}, own: host,
+			units: unitLook{err: broken},
+			want: map[string]traffic{
+				"a": {unknown: broken.Error()}, "container": {counted: counted{7, 8}, in: second},
+			},
 		},
 		"whichever the host's is": {
 			networks: map[string]network{"a": in(first, 0, 0)}, own: host, err: broken,
@@ -73,7 +86,8 @@ func TestTellTraffic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tell(test.networks, [2]space{host, test.own}, test.units, test.err)
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(traffic{}, counted{}), cmpopts.EquateNaNs()); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(traffic{}, counted{}),
+				cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -114,8 +128,14 @@ func TestUnitLook(t *testing.T) {
 		received map[string]float64
 	}{
 		{0, map[string]units.Traffic{"a": {Received: 1000}}, nil, map[string]float64{"a": math.NaN()}},
-		{5, map[string]units.Traffic{"a": {Received: 2000}, "b": {Received: 7}}, nil, map[string]float64{"a": 200, "b": math.NaN()}},
-		{7, map[string]units.Traffic{"a": {Received: 1500}, "b": {Received: 9}}, nil, map[string]float64{"a": 0, "b": 1}},
+		{
+			5, map[string]units.Traffic{"a": {Received: 2000}, "b": {Received: 7}}, nil,
+			map[string]float64{"a": 200, "b": math.NaN()},
+		},
+		{
+			7, map[string]units.Traffic{"a": {Received: 1500}, "b": {Received: 9}}, nil,
+			map[string]float64{"a": 0, "b": 1},
+		},
 		{9, nil, errors.New("no answer"), map[string]float64{}},
 		{10, map[string]units.Traffic{"a": {Received: 3000}}, nil, map[string]float64{"a": math.NaN()}},
 		{12, map[string]units.Traffic{"a": {Received: 3400}}, nil, map[string]float64{"a": 200}},
@@ -152,13 +172,16 @@ func TestResidentTellsTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	instances := r.Report(Interval).Instances
-	if i := instances[apart]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last != 0 || i.SentBytes == nil || *i.SentBytes != 0 || i.TrafficUnknown != "" {
+	if i := instances[apart]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last != 0 || i.SentBytes == nil ||
+		*i.SentBytes != 0 || i.TrafficUnknown != "" {
 		t.Errorf("one with a network without interfaces: %+v", i)
 	}
-	if i := instances[unit]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last <= 0 || i.ReceivedBytes == nil || *i.ReceivedBytes != 2000 || *i.SentBytes != 1<<41 {
+	if i := instances[unit]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last <= 0 || i.ReceivedBytes == nil ||
+		*i.ReceivedBytes != 2000 || *i.SentBytes != 1<<41 {
 		t.Errorf("one that systemd counts: %+v", i)
 	}
-	if i := instances[other]; i.ReceivedBps.Last != nil || i.SentBps.Mean != nil || i.ReceivedBytes != nil || i.SentBytes != nil || i.TrafficUnknown != onHostNetwork {
+	if i := instances[other]; i.ReceivedBps.Last != nil || i.SentBps.Mean != nil || i.ReceivedBytes != nil ||
+		i.SentBytes != nil || i.TrafficUnknown != onHostNetwork {
 		t.Errorf("one that nobody counts: %+v", i)
 	}
 }

@@ -51,7 +51,8 @@ func (l unitLook) then(at time.Time, counts map[string]units.Traffic, err error)
 		if before, seen := l.counts[id]; seen {
 			elapsed := at.Sub(l.at)
 			next.rates[id] = counted{
-				rate(float64(before.Received), float64(now.Received), elapsed), rate(float64(before.Sent), float64(now.Sent), elapsed),
+				rate(float64(before.Received), float64(now.Received), elapsed),
+				rate(float64(before.Sent), float64(now.Sent), elapsed),
 			}
 		}
 	}

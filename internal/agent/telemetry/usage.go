@@ -48,7 +48,8 @@ func (r Running) Unmeasured(answers map[string]Answer) bool {
 // Usage turns the answers of a cluster's agents into the usage of its hosts, GPUs and members.
 func Usage(answers map[string]Answer, running Running) engine.Usage {
 	usage := engine.Usage{
-		Hosts: make(map[string]engine.HostUsage, len(answers)), GPUs: map[string]engine.GPUUsage{}, Members: make(map[string]engine.MemberUsage, len(running.Observed)),
+		Hosts: make(map[string]engine.HostUsage, len(answers)), GPUs: map[string]engine.GPUUsage{},
+		Members: make(map[string]engine.MemberUsage, len(running.Observed)),
 	}
 	gpus := GPUs(answers, running)
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
@@ -91,11 +92,16 @@ func GPUs(answers map[string]Answer, running Running) map[string]domain.HostGPUs
 func (a Answer) host() engine.HostUsage {
 	h := a.Host
 	u := engine.HostUsage{
-		CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, Load: h.Load, DiskMiB: h.DiskMiB, ReceivedBps: h.ReceivedBps, SentBps: h.SentBps,
+		CPUs: h.CPUs, MemoryMiB: h.MemoryMiB, Load: h.Load, DiskMiB: h.DiskMiB, ReceivedBps: h.ReceivedBps,
+		SentBps:   h.SentBps,
 		TotalCPUs: float64(h.TotalCPUs), TotalMemoryMiB: h.TotalMemoryMiB, TotalDiskMiB: h.TotalDiskMiB,
 		SampledAt: a.SampledAt, GPUsReason: a.GPUs.Unknown,
-		Reason: cmp.Or(unread("its agent can't read", quantity{"cpus_used", h.CPUs}, quantity{"memory_used_mib", h.MemoryMiB}, quantity{"load", h.Load}, quantity{"disk_used_mib", h.DiskMiB},
-			quantity{"received_bytes_per_second", h.ReceivedBps}, quantity{"sent_bytes_per_second", h.SentBps}), a.Brief),
+		Reason: cmp.Or(unread("its agent can't read", quantity{"cpus_used", h.CPUs},
+			quantity{"memory_used_mib", h.MemoryMiB}, quantity{"load", h.Load}, quantity{"disk_used_mib", h.DiskMiB},
+
+			quantity{
+				"received_bytes_per_second", h.ReceivedBps,
+			}, quantity{"sent_bytes_per_second", h.SentBps}), a.Brief),
 	}
 	if a.Why != "" {
 		u.SampledAt, u.Reason, u.GPUsReason = time.Now(), a.Why, a.Why
@@ -106,9 +112,12 @@ func (a Answer) host() engine.HostUsage {
 func (a Answer) device(host string, gpu domain.GPU) engine.GPUUsage {
 	d := a.Devices[gpu.UUID]
 	u := engine.GPUUsage{
-		Host: host, TotalMemoryMiB: gpu.MemoryMiB, Utilisation: d.Utilisation, MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW,
+		Host: host, TotalMemoryMiB: gpu.MemoryMiB, Utilisation: d.Utilisation, MemoryMiB: d.MemoryMiB,
+		TemperatureC: d.TemperatureC, PowerW: d.PowerW,
 		SampledAt: a.GPUs.SampledAt,
-		Reason: cmp.Or(gpu.Trouble, gpu.Unknown, unread("its driver does not report", quantity{"utilisation_percent", d.Utilisation}, quantity{"memory_used_mib", d.MemoryMiB},
+		Reason: cmp.Or(gpu.Trouble, gpu.Unknown, unread("its driver does not report",
+			quantity{"utilisation_percent", d.Utilisation}, quantity{"memory_used_mib", d.MemoryMiB},
+
 			quantity{"temperature_celsius", d.TemperatureC}, quantity{"power_watts", d.PowerW}), a.Brief),
 	}
 	if gpu.Processes == nil {
@@ -130,10 +139,13 @@ func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
 	}
 	used, found := of.Instances[o.Instance]
 	if !found {
-		return engine.MemberUsage{SampledAt: time.Now(), Reason: cmp.Or(of.Why, "its "+r.Noun+" was not found on host "+o.Host)}
+		return engine.MemberUsage{
+			SampledAt: time.Now(), Reason: cmp.Or(of.Why, "its "+r.Noun+" was not found on host "+o.Host),
+		}
 	}
 	u := engine.MemberUsage{
-		CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, ReceivedBps: used.ReceivedBps, SentBps: used.SentBps,
+		CPUs: used.CPUs, MemoryMiB: used.MemoryMiB, GPUMemoryMiB: used.GPUMemoryMiB, ReceivedBps: used.ReceivedBps,
+		SentBps:   used.SentBps,
 		SampledAt: of.SampledAt, Reason: of.Brief, TrafficReason: used.TrafficUnknown,
 	}
 	if u.ReceivedBps.Last == nil && used.TrafficUnknown == "" && used.ReceivedBytes == nil {
@@ -152,9 +164,12 @@ func whyUnknown(found domain.HostGPUs, instance string) string {
 	}
 	for _, gpu := range found.GPUs {
 		if gpu.Processes == nil {
-			return "which processes use " + gpu.UUID + " is not known: " + cmp.Or(gpu.Trouble, gpu.Unknown, "its driver does not report it")
+			return "which processes use " + gpu.UUID + " is not known: " + cmp.Or(gpu.Trouble, gpu.Unknown,
+				"its driver does not report it")
 		}
-		if slices.ContainsFunc(gpu.Processes, func(p domain.GPUProcess) bool { return p.Instance == instance && p.MemoryMiB == nil }) {
+		if slices.ContainsFunc(gpu.Processes, func(p domain.GPUProcess) bool {
+			return p.Instance == instance && p.MemoryMiB == nil
+		}) {
 			return "the driver does not report how much of " + gpu.UUID + " it uses"
 		}
 	}

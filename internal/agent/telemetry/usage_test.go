@@ -14,14 +14,21 @@ func TestUsageOfAMoment(t *testing.T) {
 	const brief, trouble = "of a moment", "fallen off the bus"
 	known := domain.Instant(new(1.0))
 	answer := Answer{Brief: brief, Report: Report{
-		Host:      HostReport{CPUs: known, MemoryMiB: known, Load: known, DiskMiB: known, ReceivedBps: known, SentBps: known},
-		Devices:   map[string]DeviceReport{"GPU-1": {Utilisation: known, MemoryMiB: known, TemperatureC: known, PowerW: known}},
+		Host: HostReport{
+			CPUs: known, MemoryMiB: known, Load: known, DiskMiB: known, ReceivedBps: known, SentBps: known,
+		},
+		Devices: map[string]DeviceReport{
+			"GPU-1": {Utilisation: known, MemoryMiB: known, TemperatureC: known, PowerW: known},
+		},
 		Instances: map[string]InstanceReport{"mark": {CPUs: known, MemoryMiB: known, GPUMemoryMiB: known}},
 	}}
-	answer.GPUs.GPUs = []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}}, {Device: domain.Device{UUID: "GPU-2"}, Trouble: trouble}}
+	answer.GPUs.GPUs = []domain.GPU{
+		{Device: domain.Device{UUID: "GPU-1"}}, {Device: domain.Device{UUID: "GPU-2"}, Trouble: trouble},
+	}
 	running := Running{
 		Observed: []domain.Observed{
-			{Name: "runs", Host: "local", Instance: "mark"}, {Name: "ended", Host: "local", State: domain.StateCompleted},
+			{Name: "runs", Host: "local", Instance: "mark"},
+			{Name: "ended", Host: "local", State: domain.StateCompleted},
 		},
 		Noun: "process",
 	}
@@ -42,7 +49,9 @@ func TestUsageOfAMoment(t *testing.T) {
 // TestUsageOfTraffic: a member's traffic is as its agent reports it, or unknown with the agent's reason; earlier agents
 // give none.
 func TestUsageOfTraffic(t *testing.T) {
-	earlier, err := ReadReport([]byte(`{"instances": {"mark": {"cpus": {"last": 1}, "memory_mib": {"last": 2}, "gpu_memory_mib": {"last": 0}}}, "samples": 1}`))
+	earlier, err := ReadReport([]byte(
+		`{"instances": {"mark": {"cpus": {"last": 1}, "memory_mib": {"last": 2}, "gpu_memory_mib": {"last": 0}}}, "samples": 1}`,
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +61,24 @@ func TestUsageOfTraffic(t *testing.T) {
 		received *float64
 		why      string
 	}{
-		"known":               {InstanceReport{ReceivedBps: known, SentBps: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, new(3.0), ""},
-		"counted from now on": {InstanceReport{CPUs: known, MemoryMiB: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, nil, "its network traffic was unknown at the last sample"},
-		"not known":           {InstanceReport{TrafficUnknown: "not counted"}, nil, "not counted"},
-		"an earlier agent":    {earlier.Instances["mark"], nil, "its agent is an earlier version and does not report it: apply the cluster again"},
+		"known": {
+			InstanceReport{ReceivedBps: known, SentBps: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, new(3.0),
+			"",
+		},
+		"counted from now on": {
+			InstanceReport{CPUs: known, MemoryMiB: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, nil,
+			"its network traffic was unknown at the last sample",
+		},
+		"not known": {InstanceReport{TrafficUnknown: "not counted"}, nil, "not counted"},
+		"an earlier agent": {
+			earlier.Instances["mark"], nil,
+			"its agent is an earlier version and does not report it: apply the cluster again",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": test.report}}}
-			got := Usage(map[string]Answer{"local": answer}, Running{Observed: []domain.Observed{{Name: "runs", Host: "local", Instance: "mark"}}}).Members["runs"]
+			got := Usage(map[string]Answer{"local": answer},
+				Running{Observed: []domain.Observed{{Name: "runs", Host: "local", Instance: "mark"}}}).Members["runs"]
 			if diff := cmp.Diff(test.received, got.ReceivedBps.Last); diff != "" || got.WhyNoTraffic() != test.why {
 				t.Errorf("it is not known as %q, want %q; -want +got:\n%s", got.WhyNoTraffic(), test.why, diff)
 			}

@@ -55,10 +55,13 @@ func TestDevices(t *testing.T) {
 	none, own, all := GPUs{}, GPUs{Minors: []string{"1"}}, GPUs{All: true}
 	for device, want := range map[string][3]bool{
 		"char-mem": {true, true, true}, "char-misc": {true, true, true}, "char-infiniband_verbs": {true, true, true},
-		"char-nvme": {true, true, true}, "char-nv": {false, false, false}, "char-drm": {true, true, true}, "block-sd": {true, true, true},
-		"char-nvidia": {false, false, true}, "char-nvidia-frontend": {false, false, true}, "char-nvidiactl": {false, false, true},
-		"char-nvidia-uvm": {false, true, true}, "char-nvidia-caps": {false, true, true}, "/dev/char/195:255": {false, true, false},
-		"/dev/char/195:1": {false, true, false}, "/dev/char/195:0": {false, false, false},
+		"char-nvme": {true, true, true}, "char-nv": {false, false, false}, "char-drm": {true, true, true},
+		"block-sd":    {true, true, true},
+		"char-nvidia": {false, false, true}, "char-nvidia-frontend": {false, false, true},
+		"char-nvidiactl":  {false, false, true},
+		"char-nvidia-uvm": {false, true, true}, "char-nvidia-caps": {false, true, true},
+		"/dev/char/195:255": {false, true, false},
+		"/dev/char/195:1":   {false, true, false}, "/dev/char/195:0": {false, false, false},
 	} {
 		if got := [3]bool{allows(none, device), allows(own, device), allows(all, device)}; got != want {
 			t.Errorf("%s: allowed to who has none, one and all: %v, want %v", device, got, want)

@@ -34,7 +34,8 @@ func (m *Manager) Serving(ctx context.Context, socket string, listener int) (str
 		return "", explain(what, err)
 	}
 	if !strings.HasSuffix(name, serviceSuffix) {
-		return "", fmt.Errorf("%s is %s: %w", what, name, ErrGone) // a login session, for instance of whoever started it by hand
+		// a login session, for instance of whoever started it by hand
+		return "", fmt.Errorf("%s is %s: %w", what, name, ErrGone)
 	}
 	return name, nil
 }

@@ -60,7 +60,8 @@ func dropped(value string) bool {
 // because cd changes it.
 func reserved(name string) bool {
 	switch name {
-	case "MAINPID", "SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS", "ENV", "BASH_ENV", "SHELLOPTS", "POSIXLY_CORRECT", "OLDPWD":
+	case "MAINPID", "SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS", "ENV", "BASH_ENV", "SHELLOPTS", "POSIXLY_CORRECT",
+		"OLDPWD":
 		return true
 	}
 	return strings.HasPrefix(name, "LD_")

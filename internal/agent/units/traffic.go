@@ -25,7 +25,8 @@ func (m *Manager) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, err := conn.ListUnitsByPatternsContext(ctx, []string{"active", "deactivating"}, []string{prefix + "-*" + serviceSuffix})
+	running, err := conn.ListUnitsByPatternsContext(ctx, []string{"active", "deactivating"},
+		[]string{prefix + "-*" + serviceSuffix})
 	if err != nil {
 		return nil, explain("its units", err)
 	}

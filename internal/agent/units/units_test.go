@@ -25,7 +25,10 @@ func TestNames(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Name("lab", "job", "ABC"), "trainyard-lab-job-ABC.service"},
 		{Name("my-lab", "job-worker-0", "ABC"), `trainyard-my\x2dlab-job\x2dworker\x2d0-ABC.service`},
-		{Name(long, long, "ABC"), "trainyard-" + strings.ReplaceAll(long, "-", `\x2d`) + "-_278dc351d19064ba-ABC.service"},
+		{
+			Name(long, long, "ABC"),
+			"trainyard-" + strings.ReplaceAll(long, "-", `\x2d`) + "-_278dc351d19064ba-ABC.service",
+		},
 		{Slice("lab", ""), "trainyard-lab.slice"},
 		{Slice("my-lab", "a-job"), `trainyard-my\x2dlab-a\x2djob.slice`},
 		{InstanceOf(Name("my-lab", "job-worker-0", "ABC")), "ABC"},
@@ -69,7 +72,9 @@ func TestProperties(t *testing.T) {
 		"DevicePolicy": "closed", "DeviceAllow": devices(GPUs{}),
 	}
 	own := GPUs{Minors: []string{"1"}}
-	spec := domain.MemberSpec{Cluster: "lab", Group: "job", Name: "job-worker-0", GracePeriod: domain.Duration(30 * time.Second)}
+	spec := domain.MemberSpec{
+		Cluster: "lab", Group: "job", Name: "job-worker-0", GracePeriod: domain.Duration(30 * time.Second),
+	}
 	for name, c := range map[string]struct {
 		change func(spec *domain.MemberSpec, place *Place)
 		want   map[string]any
@@ -81,20 +86,35 @@ func TestProperties(t *testing.T) {
 		"GPUs and InfiniBand": {func(_ *domain.MemberSpec, p *Place) { p.GPUs, p.Fabric = own, true },
 			map[string]any{"DeviceAllow": devices(own), "LimitMEMLOCK": uint64(math.MaxUint64)}},
 		"InfiniBand alone": {func(_ *domain.MemberSpec, p *Place) { p.Fabric = true }, nil},
-		"in a unit":        {func(_ *domain.MemberSpec, p *Place) { p.Supervisor = "s.service" }, map[string]any{"Before": []string{"s.service"}}},
-		"user":             {func(s *domain.MemberSpec, _ *Place) { s.Container.User = "ops" }, map[string]any{"User": "ops"}},
-		"user and group":   {func(s *domain.MemberSpec, _ *Place) { s.Container.User = "1000:100" }, map[string]any{"User": "1000", "Group": "100"}},
+		"in a unit": {
+			func(_ *domain.MemberSpec, p *Place) { p.Supervisor = "s.service" },
+			map[string]any{"Before": []string{"s.service"}},
+		},
+		"user": {
+			func(s *domain.MemberSpec, _ *Place) { s.Container.User = "ops" }, map[string]any{"User": "ops"},
+		},
+		"user and group": {
+			func(s *domain.MemberSpec, _ *Place) { s.Container.User = "1000:100" },
+			map[string]any{"User": "1000", "Group": "100"},
+		},
 		"memory": {func(s *domain.MemberSpec, _ *Place) { s.Resources.Limits.MemoryMiB = 2 },
 			map[string]any{"MemoryMax": uint64(2 << 20), "MemorySwapMax": uint64(0)}},
-		"CPUs": {func(s *domain.MemberSpec, _ *Place) { s.Resources.Limits.CPUs = 1.5 }, map[string]any{"CPUQuotaPerSecUSec": uint64(1500000)}},
+		"CPUs": {
+			func(s *domain.MemberSpec, _ *Place) { s.Resources.Limits.CPUs = 1.5 },
+			map[string]any{"CPUQuotaPerSecUSec": uint64(1500000)},
+		},
 		"requests are no limits": {func(s *domain.MemberSpec, _ *Place) {
 			s.Resources.CPUs, s.Resources.MemoryMiB = 1, 1
 		}, nil},
-		"no grace period": {func(s *domain.MemberSpec, _ *Place) { s.GracePeriod = 0 }, map[string]any{"TimeoutStopUSec": uint64(5e6)}},
+		"no grace period": {
+			func(s *domain.MemberSpec, _ *Place) { s.GracePeriod = 0 }, map[string]any{"TimeoutStopUSec": uint64(5e6)},
+		},
 		"signal": {func(s *domain.MemberSpec, _ *Place) { s.Container.StopSignal = "SIGRTMIN+3" },
 			map[string]any{"ExecStop": []execution{{"/bin/sh", []string{"sh", "/s/stop.sh", "/s/m", "37"}, true}}}},
 		"ulimits": {func(s *domain.MemberSpec, _ *Place) {
-			s.Container.Ulimits = map[string]domain.Ulimit{"nofile": {Soft: 1, Hard: 2}, "memlock": {Soft: -1, Hard: -1}}
+			s.Container.Ulimits = map[string]domain.Ulimit{
+				"nofile": {Soft: 1, Hard: 2}, "memlock": {Soft: -1, Hard: -1},
+			}
 		}, map[string]any{
 			"LimitNOFILE": uint64(2), "LimitNOFILESoft": uint64(1),
 			"LimitMEMLOCK": uint64(math.MaxUint64), "LimitMEMLOCKSoft": uint64(math.MaxUint64),
@@ -135,10 +155,12 @@ func TestRecords(t *testing.T) {
 		"real-time signal": {"\ncode=dumped\nstatus=RTMIN+2\ncomplete\n",
 			Record{Code: "dumped", Status: "RTMIN+2"}, true, 164, true},
 		"failed at once": {"\ncode=exited\nstatus=3\ncomplete\n", Record{Code: "exited", Status: "3"}, true, 3, true},
-		"without a code": {"\nresult=resources\ncode=\nstatus=\ncomplete\n", Record{Result: "resources"}, true, 0, false},
-		"running":        {rest, Record{}, false, 0, false},
-		"half written":   {"\nresult=exit-code\ncode=exited\nsta", Record{}, false, 0, false},
-		"empty":          {"", Record{}, false, 0, false},
+		"without a code": {
+			"\nresult=resources\ncode=\nstatus=\ncomplete\n", Record{Result: "resources"}, true, 0, false,
+		},
+		"running":      {rest, Record{}, false, 0, false},
+		"half written": {"\nresult=exit-code\ncode=exited\nsta", Record{}, false, 0, false},
+		"empty":        {"", Record{}, false, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, complete := parseRecord(c.content)
@@ -205,7 +227,8 @@ func TestStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "start.sh")
 	rapid.Check(t, func(t *rapid.T) {
 		want := map[string]string{
-			"MAINPID": text.Draw(t, "MAINPID"), "EXIT_STATUS": text.Draw(t, "EXIT_STATUS"), "ODD": "\x01" + text.Draw(t, "ODD"),
+			"MAINPID": text.Draw(t, "MAINPID"), "EXIT_STATUS": text.Draw(t, "EXIT_STATUS"),
+			"ODD": "\x01" + text.Draw(t, "ODD"),
 		}
 		if rapid.Bool().Draw(t, "OLDPWD is given") {
 			want["OLDPWD"] = text.Draw(t, "OLDPWD")

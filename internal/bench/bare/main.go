@@ -25,7 +25,9 @@ import (
 const address = "registry.terraform.io/trainyard/bare"
 
 func main() {
-	if err := providerserver.Serve(context.Background(), func() provider.Provider { return bare{} }, providerserver.ServeOpts{Address: address}); err != nil {
+	if err := providerserver.Serve(context.Background(), func() provider.Provider {
+		return bare{}
+	}, providerserver.ServeOpts{Address: address}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -62,7 +64,8 @@ func (maps) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resour
 
 func (maps) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	computed := schema.MapAttribute{
-		ElementType: types.StringType, Computed: true, PlanModifiers: []planmodifier.Map{mapplanmodifier.UseStateForUnknown()},
+		ElementType: types.StringType, Computed: true,
+		PlanModifiers: []planmodifier.Map{mapplanmodifier.UseStateForUnknown()},
 	}
 	resp.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
 		"file":    schema.StringAttribute{Required: true},
@@ -95,7 +98,9 @@ func (m *model) read(ctx context.Context, diags *diag.Diagnostics) {
 		diags.AddError("Unable to read the maps", err.Error())
 		return
 	}
-	for into, from := range map[*types.Map]map[string]string{&m.Members: held.Members, &m.Placements: held.Placements, &m.ClusterSpec: held.ClusterSpec} {
+	for into, from := range map[*types.Map]map[string]string{
+		&m.Members: held.Members, &m.Placements: held.Placements, &m.ClusterSpec: held.ClusterSpec,
+	} {
 		var added diag.Diagnostics
 		*into, added = types.MapValueFrom(ctx, types.StringType, from)
 		diags.Append(added...)

@@ -56,8 +56,14 @@ func testApplyAfterDeath(t *testing.T, h Harness) {
 		after  func(h Harness) domain.Group
 	}{
 		{"create", nil, func(h Harness) domain.Group { return h.job(2, "wait") }},
-		{"grow", func(h Harness) domain.Group { return h.job(1, "wait") }, func(h Harness) domain.Group { return h.job(2, "print:changed", "wait") }},
-		{"shrink", func(h Harness) domain.Group { return h.job(3, "wait") }, func(h Harness) domain.Group { return h.job(1, "wait") }},
+		{
+			"grow", func(h Harness) domain.Group { return h.job(1, "wait") },
+			func(h Harness) domain.Group { return h.job(2, "print:changed", "wait") },
+		},
+		{
+			"shrink", func(h Harness) domain.Group { return h.job(3, "wait") },
+			func(h Harness) domain.Group { return h.job(1, "wait") },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +146,8 @@ func (h Harness) check(t *testing.T, mortal *Mortal, spec domain.Group) {
 	must(t, err)
 	want := *spec.Roles["worker"].Replicas
 	if group.Progress.Phase != domain.PhaseRunning || len(group.Observed) != want || group.Document.Applying {
-		t.Fatalf("after a death after %v: %s (%s), members %v, applying %v", mortal.Calls(), group.Progress.Phase, group.Progress.Reason, group.Observed, group.Document.Applying)
+		t.Fatalf("after a death after %v: %s (%s), members %v, applying %v", mortal.Calls(), group.Progress.Phase,
+			group.Progress.Reason, group.Observed, group.Document.Applying)
 	}
 	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 {
 		t.Fatalf("after a death after %v there are changes left: %+v", mortal.Calls(), changes)
@@ -157,7 +164,8 @@ func (h Harness) checkGone(t *testing.T, mortal *Mortal) {
 		t.Fatalf("after a death after %v and a destroy, the group's document is still there (%v)", mortal.Calls(), err)
 	}
 	if n := h.Alive(t, e, h.group); n != 0 || len(observed) != 0 {
-		t.Fatalf("after a death after %v and a destroy, %d processes run, and there are %v", mortal.Calls(), n, observed)
+		t.Fatalf("after a death after %v and a destroy, %d processes run, and there are %v", mortal.Calls(), n,
+			observed)
 	}
 }
 

@@ -178,7 +178,9 @@ func start(t *testing.T, e engine.Engine, specs ...domain.MemberSpec) {
 
 // await returns the observed members of the group h.group once they are as they should be. An engine that has been too
 // busy to answer is asked again.
-func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]domain.Observed) bool) (observed []domain.Observed) {
+func (h Harness) await(
+	t *testing.T, e engine.Engine, what string, as func([]domain.Observed) bool,
+) (observed []domain.Observed) {
 	t.Helper()
 	bounded := acctest.Bounded(t)
 	defer func() {

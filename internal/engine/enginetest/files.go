@@ -24,14 +24,17 @@ func filesOf(contents map[string]string) engine.FilesSpec {
 	var spec engine.FilesSpec
 	for name, content := range contents {
 		sum := sha256.Sum256([]byte(content))
-		spec.Tree = append(spec.Tree, domain.TreeFile{Path: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])})
+		spec.Tree = append(spec.Tree,
+			domain.TreeFile{Path: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])})
 	}
 	spec.Tree.Sort()
 	spec.Content = func() (io.ReadCloser, error) {
 		var archive bytes.Buffer
 		w := tar.NewWriter(&archive)
 		for name, content := range contents {
-			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o600}); err != nil {
+			if err := w.WriteHeader(
+				&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o600},
+			); err != nil {
 				return nil, err
 			}
 			if _, err := io.WriteString(w, content); err != nil {
@@ -94,7 +97,8 @@ func testFiles(t *testing.T, h Harness) {
 	}
 	broken := two
 	broken.Content = func() (io.ReadCloser, error) { return nil, errors.New("disk on fire") }
-	if err := store.ProvideFiles(acctest.Bounded(t), broken); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+	if err := store.ProvideFiles(acctest.Bounded(t), broken); err == nil ||
+		!strings.Contains(err.Error(), "disk on fire") {
 		t.Errorf("what can't be read was brought: %v", err)
 	}
 	broken.Content = code("three").Content
@@ -104,7 +108,8 @@ func testFiles(t *testing.T, h Harness) {
 	expect("after failures", first)
 	must(t, store.ProvideFiles(acctest.Bounded(t), two))
 	expect("another version", first, second)
-	if path := store.FilesPath(first); path == store.FilesPath(second) || !strings.HasPrefix(path, "/") || strings.Contains(path, ":") {
+	if path := store.FilesPath(first); path == store.FilesPath(second) || !strings.HasPrefix(path, "/") ||
+		strings.Contains(path, ":") {
 		t.Errorf("two versions are in %s and %s", path, store.FilesPath(second))
 	}
 
@@ -172,9 +177,10 @@ func testFilesAfterDeath(t *testing.T, h Harness) {
 		expect(when, to.Tree.Digest())
 		from, to = to, from
 	})
-	each(func(r reconcile.Reconciler) error { return r.DeleteFiles(acctest.Bounded(t), h.lab, "code") }, func(when string) {
-		must(t, r.DeleteFiles(acctest.Bounded(t), h.lab, "code"))
-		must(t, put(r, code("one"), true))
-		expect(when, code("one").Tree.Digest())
-	})
+	each(func(r reconcile.Reconciler) error { return r.DeleteFiles(acctest.Bounded(t), h.lab, "code") },
+		func(when string) {
+			must(t, r.DeleteFiles(acctest.Bounded(t), h.lab, "code"))
+			must(t, put(r, code("one"), true))
+			expect(when, code("one").Tree.Digest())
+		})
 }

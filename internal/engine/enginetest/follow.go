@@ -51,7 +51,8 @@ func (f *follower) await(want ...string) {
 func testFollow(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	first, second := h.Scratch(t), h.Scratch(t)
-	spec := h.member(0, "print:same", "print:same", "once:"+first, "print:again", "once:"+second, "print:done", "exit:3")
+	spec := h.member(0, "print:same", "print:same", "once:"+first, "print:again", "once:"+second, "print:done",
+		"exit:3")
 	spec.Restart = domain.RestartRule{
 		Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Millisecond),
 		Final: domain.ExitCodes{"3"},

@@ -108,7 +108,8 @@ func asReported(d fakenvml.Device, index int) domain.GPU {
 		Index:  index, PCIBusID: d.PCIBusID,
 		MemoryUsedMiB: new(d.UsedMiB), MemoryFreeMiB: new(d.MemoryMiB - d.ReservedMiB - d.UsedMiB),
 		Utilisation: new(0.0), MemoryUtilisation: new(0.0), PowerW: new(42.5), PowerLimitW: new(300.0),
-		ECCErrors: new(int64(0)), MIG: new(false), Processes: []domain.GPUProcess{}, Unknown: "the driver's library lacks " + Lacking + ": update the driver",
+		ECCErrors: new(int64(0)), MIG: new(false), Processes: []domain.GPUProcess{},
+		Unknown: "the driver's library lacks " + Lacking + ": update the driver",
 	}
 }
 
@@ -152,8 +153,11 @@ func (m *machine) tells(t *testing.T) {
 	}()
 	acctest.Eventually(t, "what is told of GPUs", func() bool {
 		found := m.found(t)
-		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(domain.GPU{}, "XIDAt", "GoneAt"),
-			cmp.Comparer(func(a, b domain.Condemnation) bool { return a.XID == b.XID }), cmpopts.IgnoreFields(domain.GPUProcess{}, "Command", "Instance"))
+		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(),
+			cmpopts.IgnoreFields(domain.GPU{}, "XIDAt", "GoneAt"),
+
+			cmp.Comparer(func(a, b domain.Condemnation) bool { return a.XID == b.XID }),
+			cmpopts.IgnoreFields(domain.GPUProcess{}, "Command", "Instance"))
 		return diff == ""
 	})
 }
@@ -191,7 +195,8 @@ func (m *machine) used(t *testing.T) {
 		return complete
 	})
 	for name, host := range usage.Hosts {
-		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil || *host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
+		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil ||
+			*host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {
 			t.Errorf("host %s uses %+v", name, host)
 		}
 	}
@@ -214,7 +219,9 @@ func (m *machine) traffic(t *testing.T) {
 	const port = "9100"
 	taking, sending := []string{"wait"}, []string{"wait"}
 	if m.Traffic != nil {
-		taking, sending = []string{"swallow:" + port}, []string{"send:" + net.JoinHostPort(m.Traffic(m.memberName(0)), port)}
+		taking, sending = []string{
+			"swallow:" + port,
+		}, []string{"send:" + net.JoinHostPort(m.Traffic(m.memberName(0)), port)}
 	}
 	start(t, m.engine, m.member(0, taking...), m.member(1, sending...), m.member(2, "wait"))
 	m.awaitStates(t, m.engine, domain.StateRunning, domain.StateRunning, domain.StateRunning)
@@ -230,11 +237,13 @@ func (m *machine) traffic(t *testing.T) {
 		if m.Traffic == nil {
 			return takes.CPUs.Last != nil && sends.CPUs.Last != nil && idle.CPUs.Last != nil
 		}
-		return atLeast(takes.ReceivedBps.Last, flow/2) && atLeast(sends.SentBps.Last, flow/2) && idle.SentBps.Last != nil
+		return atLeast(takes.ReceivedBps.Last, flow/2) && atLeast(sends.SentBps.Last, flow/2) &&
+			idle.SentBps.Last != nil
 	})
 	if m.Traffic == nil {
 		for _, u := range []engine.MemberUsage{takes, sends, idle} {
-			if u.ReceivedBps != (domain.Measure{}) || u.SentBps != (domain.Measure{}) || u.WhyNoTraffic() == "" || u.Reason != "" {
+			if u.ReceivedBps != (domain.Measure{}) || u.SentBps != (domain.Measure{}) || u.WhyNoTraffic() == "" ||
+				u.Reason != "" {
 				t.Errorf("what nobody counts is told: %+v", u)
 			}
 		}
@@ -244,7 +253,8 @@ func (m *machine) traffic(t *testing.T) {
 				t.Errorf("of a member it is not known what it receives and sends: %+v", u)
 			}
 		}
-		if back := *takes.SentBps.Last; back > *takes.ReceivedBps.Last/2 || *idle.ReceivedBps.Max > flow/10 || *idle.SentBps.Max > flow/10 {
+		if back := *takes.SentBps.Last; back > *takes.ReceivedBps.Last/2 || *idle.ReceivedBps.Max > flow/10 ||
+			*idle.SentBps.Max > flow/10 {
 			t.Error("one that sends nothing, or next to nothing, does")
 		}
 	}
@@ -262,7 +272,8 @@ func atLeast(value *float64, want float64) bool { return value != nil && *value 
 func (m *machine) listed(t *testing.T) {
 	m.shows(t)
 	m.devices[1].Utilisation, m.want[1].Utilisation = 97, new(97.0)
-	m.devices[1].UsedMiB, m.want[1].MemoryUsedMiB, m.want[1].MemoryFreeMiB = 200, new(int64(200)), new(m.devices[1].MemoryMiB-m.devices[1].ReservedMiB-200)
+	m.devices[1].UsedMiB, m.want[1].MemoryUsedMiB, m.want[1].MemoryFreeMiB = 200, new(int64(200)),
+		new(m.devices[1].MemoryMiB-m.devices[1].ReservedMiB-200)
 	m.shows(t)
 	var usage map[string]engine.GPUUsage
 	defer func() {
@@ -273,7 +284,8 @@ func (m *machine) listed(t *testing.T) {
 	acctest.Eventually(t, "a sample of that", func() bool {
 		usage = m.usage(t).GPUs
 		u := usage[m.devices[1].UUID]
-		return len(usage) == allDevices && u.Host == m.Host && is(u.Utilisation.Last, 97) && is(u.Utilisation.Max, 97) && is(u.MemoryMiB.Last, 200) &&
+		return len(usage) == allDevices && u.Host == m.Host && is(u.Utilisation.Last, 97) &&
+			is(u.Utilisation.Max, 97) && is(u.MemoryMiB.Last, 200) &&
 			u.TemperatureC.Last == nil && u.Reason == m.want[1].Unknown && u.Members != nil && len(u.Members) == 0
 	})
 }
@@ -293,7 +305,8 @@ func (m *machine) given(t *testing.T) {
 	for _, d := range m.devices {
 		uuids = append(uuids, d.UUID)
 	}
-	_, err := r.PutPool(acctest.Bounded(t), domain.GPUPool{Cluster: m.lab, Name: thePool, Devices: map[string][]string{m.Host: uuids}}, true, nil)
+	_, err := r.PutPool(acctest.Bounded(t),
+		domain.GPUPool{Cluster: m.lab, Name: thePool, Devices: map[string][]string{m.Host: uuids}}, true, nil)
 	must(t, err)
 	must(t, r.Update(acctest.Bounded(t), m.job(m.group, ownDevices)))
 	for i := range ownDevices {
@@ -322,7 +335,8 @@ func (m *machine) occupied(t *testing.T) {
 	}
 	acctest.Eventually(t, "a sample of that", func() bool {
 		members := m.usage(t).Members
-		return is(members[m.memberName(0)].GPUMemoryMiB.Last, usedMiB) && is(members[m.memberName(1)].GPUMemoryMiB.Last, 0)
+		return is(members[m.memberName(0)].GPUMemoryMiB.Last, usedMiB) &&
+			is(members[m.memberName(1)].GPUMemoryMiB.Last, 0)
 	})
 }
 
@@ -347,7 +361,8 @@ func (m *machine) wanted(t *testing.T) {
 	owners := map[domain.DeviceSet]string{}
 	for name, group := range groups {
 		for member, at := range group.Assignments {
-			if other, taken := owners[at.GPUs]; taken || len(at.GPUs.UUIDs()) != 1 || at.GPUs == domain.DeviceSet(m.devices[takenDevice].UUID) {
+			if other, taken := owners[at.GPUs]; taken || len(at.GPUs.UUIDs()) != 1 ||
+				at.GPUs == domain.DeviceSet(m.devices[takenDevice].UUID) {
 				t.Errorf("%s of group %s has device %q, which %q has", member, name, at.GPUs, other)
 			}
 			owners[at.GPUs] = member
@@ -359,7 +374,9 @@ func (m *machine) wanted(t *testing.T) {
 	for _, o := range observed {
 		runs[o.Name] = o.State
 	}
-	want, served := map[string]domain.State{m.memberName(0): domain.StateRunning, m.memberName(1): domain.StateRunning}, 0
+	want, served := map[string]domain.State{
+		m.memberName(0): domain.StateRunning, m.memberName(1): domain.StateRunning,
+	}, 0
 	for i, err := range outcomes {
 		if err == nil {
 			served++
@@ -367,14 +384,16 @@ func (m *machine) wanted(t *testing.T) {
 			continue
 		}
 		_, stored := groups[names[i]]
-		for _, says := range []string{m.memberName(0) + " of group " + m.group, m.memberName(1) + " of group " + m.group, m.devices[takenDevice].UUID} {
+		for _, says := range []string{m.memberName(0) + " of group " +
+			m.group, m.memberName(1) + " of group " + m.group, m.devices[takenDevice].UUID} {
 			if stored || !strings.Contains(err.Error(), says) {
 				t.Errorf("an apply that made %v failed without telling of %s: %v", stored, says, err)
 			}
 		}
 	}
 	if diff := cmp.Diff(want, runs); diff != "" || served != freeDevices || len(owners) != ownDevices+freeDevices {
-		t.Errorf("of %d applies %d were served, %d devices have owners, and members run (-want +got):\n%s", applies, served, len(owners), diff)
+		t.Errorf("of %d applies %d were served, %d devices have owners, and members run (-want +got):\n%s", applies,
+			served, len(owners), diff)
 		logMembers(t, observed)
 	}
 	t.Logf("%d applies for %d devices took %s", applies, freeDevices, took.Round(time.Millisecond))
@@ -386,7 +405,9 @@ func (m *machine) failing(t *testing.T) {
 	m.want[3].Condemned = &domain.Condemnation{XID: 48}
 	m.devices[4].Lost = true
 	lost := m.want[4]
-	m.want[4] = domain.GPU{Device: lost.Device, Index: lost.Index, PCIBusID: lost.PCIBusID, Trouble: "fallen off the bus"}
+	m.want[4] = domain.GPU{
+		Device: lost.Device, Index: lost.Index, PCIBusID: lost.PCIBusID, Trouble: "fallen off the bus",
+	}
 	m.shows(t)
 	var used engine.GPUUsage
 	defer func() {
@@ -421,7 +442,8 @@ func (m *machine) hanging(t *testing.T) {
 		found := m.found(t)
 		return len(found.GPUs) == 0 && strings.Contains(found.Unknown, why)
 	})
-	if u := m.usage(t).Hosts[m.Host]; !strings.Contains(u.GPUsReason, why) || u.CPUs.Last == nil || u.MemoryMiB.P95 == nil {
+	if u := m.usage(t).Hosts[m.Host]; !strings.Contains(u.GPUsReason, why) || u.CPUs.Last == nil ||
+		u.MemoryMiB.P95 == nil {
 		t.Errorf("a host whose driver does not answer uses %+v", u)
 	}
 	m.driver.Break(nil)

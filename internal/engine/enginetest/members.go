@@ -21,7 +21,8 @@ func testCreate(t *testing.T, h Harness) {
 	observed := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
 	o := observed[0]
 	if o.Name != spec.Name || o.Group != h.group || o.Role != "worker" || o.Index != 0 || o.Host != spec.Host ||
-		o.Address != spec.Address || o.Hash != spec.Hash || o.Run != spec.Run || o.StartedAt == nil || o.FinishedAt != nil {
+		o.Address != spec.Address || o.Hash != spec.Hash || o.Run != spec.Run || o.StartedAt == nil ||
+		o.FinishedAt != nil {
 		t.Errorf("observed %+v, started from %+v", o, spec)
 	}
 	all, err := e.Observe(t.Context(), "")
@@ -93,7 +94,8 @@ func testRepeat(t *testing.T, h Harness) {
 	start(t, e, h.member(0, "wait"))
 	// A second member, started later, shows that the first call has been handled.
 	start(t, e, h.member(1, "wait"))
-	if again := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)[0]; !again.StartedAt.Equal(*first.StartedAt) {
+	if again := h.awaitStates(t, e, domain.StateRunning,
+		domain.StateRunning)[0]; !again.StartedAt.Equal(*first.StartedAt) {
 		t.Error("a member whose specification did not change was started again")
 	}
 	h.awaitAlive(t, e, 2)
@@ -153,7 +155,10 @@ func testFail(t *testing.T, h Harness) {
 
 func testRestart(t *testing.T, h Harness) {
 	e := h.cluster(t)
-	quick := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Millisecond), Final: domain.DefaultFinalExitCodes}
+	quick := domain.RestartRule{
+		Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Millisecond),
+		Final: domain.DefaultFinalExitCodes,
+	}
 	recovers := h.member(0, "once:"+h.Scratch(t), "exit:0")
 	recovers.Restart = quick
 	exhausts := h.member(1, "exit:139")

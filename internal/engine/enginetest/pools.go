@@ -17,7 +17,8 @@ import (
 func (h Harness) farm(workers int, steps ...string) domain.Group {
 	one := 1
 	return domain.Group{
-		Cluster: h.lab, Name: h.group, Framework: "spark", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Cluster: h.lab, Name: h.group, Framework: "spark", RestartScope: domain.ScopeMember,
+		WaitFor: domain.WaitRunning,
 		Roles: map[string]domain.Role{
 			"master": {Replicas: &one, Template: h.Template("wait")},
 			"worker": {Replicas: &workers, Template: h.Template(steps...)},
@@ -58,7 +59,8 @@ func testInterchangeable(t *testing.T, h Harness) {
 
 	must(t, r.Update(acctest.Bounded(t), h.farm(2, "print:hello", "wait")))
 	before := h.running(t, r, 2)
-	changed := workers(h.farm(2, "print:hello", "wait"), func(r *domain.Role) { r.Env = map[string]string{"CHANGED": "yes"} })
+	changed := workers(h.farm(2, "print:hello", "wait"),
+		func(r *domain.Role) { r.Env = map[string]string{"CHANGED": "yes"} })
 	must(t, r.Update(acctest.Bounded(t), changed))
 	h.kept(t, "that was changed", before, h.running(t, r, 2), 0)
 
@@ -76,8 +78,10 @@ func (h Harness) running(t *testing.T, r reconcile.Reconciler, want int) []domai
 	t.Helper()
 	group, err := r.Read(t.Context(), h.group)
 	must(t, err)
-	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 || group.Progress.Phase != domain.PhaseRunning {
-		t.Fatalf("the group is %s (%s), and there are changes left: %+v", group.Progress.Phase, group.Progress.Reason, changes)
+	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 ||
+		group.Progress.Phase != domain.PhaseRunning {
+		t.Fatalf("the group is %s (%s), and there are changes left: %+v", group.Progress.Phase, group.Progress.Reason,
+			changes)
 	}
 	found := slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
 	if len(found) != want {
@@ -111,7 +115,9 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}
 	group := h.farm(2, "exit:0")
-	group.Completion, group.WaitFor = domain.Completion{When: domain.WhenAll, Roles: []string{"worker"}}, domain.WaitCompleted
+	group.Completion, group.WaitFor = domain.Completion{
+		When: domain.WhenAll, Roles: []string{"worker"},
+	}, domain.WaitCompleted
 	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateCompleted)
 	// Applying again changes nothing; another worker makes all of it run again.
@@ -124,7 +130,8 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	group = h.farm(2, "wait")
 	group.Roles["submit"] = domain.Role{Replicas: new(1), Template: h.Template("exit:0")}
 	group.WaitFor = domain.WaitCompleted
-	group = workers(group, func(r *domain.Role) { r.Update.Parallelism = 1 }) // parallelism applies to changes, not to the end
+	// parallelism applies to changes, not to the end
+	group = workers(group, func(r *domain.Role) { r.Update.Parallelism = 1 })
 	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateStopped, domain.StateStopped)
 	must(t, r.Destroy(acctest.Bounded(t), h.group))
@@ -132,9 +139,12 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	group = workers(h.farm(2, "print:it broke", "exit:139"), func(r *domain.Role) {
 		r.Restart = domain.Restart{MaxAttempts: new(1), Delay: new(domain.Duration(time.Millisecond))}
 	})
-	group.Completion, group.WaitFor = domain.Completion{When: domain.WhenAll, Roles: []string{"worker"}}, domain.WaitCompleted
+	group.Completion, group.WaitFor = domain.Completion{
+		When: domain.WhenAll, Roles: []string{"worker"},
+	}, domain.WaitCompleted
 	var failure *reconcile.MemberError
-	if err := r.Update(acctest.Bounded(t), group); !errors.As(err, &failure) || failure.Member.Role != "worker" || !slices.Contains(failure.Log, "it broke") {
+	if err := r.Update(acctest.Bounded(t), group); !errors.As(err, &failure) || failure.Member.Role != "worker" ||
+		!slices.Contains(failure.Log, "it broke") {
 		t.Errorf("workers that fail: %v", err)
 	}
 	// A change starts failed workers again.
@@ -154,8 +164,10 @@ func (h Harness) ended(t *testing.T, r reconcile.Reconciler, states ...domain.St
 	for _, o := range group.Observed {
 		found = append(found, o.State)
 	}
-	if changes := reconcile.Diff(group.Decision, group.Observed); group.Progress.Phase != domain.PhaseCompleted || !slices.Equal(found, states) || len(changes) > 0 {
-		t.Errorf("the group is %s, its members are %v, and to be changed: %+v", group.Progress.Phase, group.Observed, changes)
+	if changes := reconcile.Diff(group.Decision, group.Observed); group.Progress.Phase != domain.PhaseCompleted ||
+		!slices.Equal(found, states) || len(changes) > 0 {
+		t.Errorf("the group is %s, its members are %v, and to be changed: %+v", group.Progress.Phase, group.Observed,
+			changes)
 	}
 }
 
@@ -186,7 +198,9 @@ func testUpdateInTurns(t *testing.T, h Harness) {
 	r := reconcile.Reconciler{Engine: e}
 	inTurns := func(steps ...string) domain.Group {
 		return workers(h.job(3, steps...), func(r *domain.Role) {
-			r.Update = domain.Update{Parallelism: 1, Delay: new(domain.Duration(time.Second)), OnFailure: domain.UpdateRollback}
+			r.Update = domain.Update{
+				Parallelism: 1, Delay: new(domain.Duration(time.Second)), OnFailure: domain.UpdateRollback,
+			}
 			r.ExitCodes = &domain.ExitCodeRule{Final: domain.ExitCodes{"3"}}
 		})
 	}
@@ -205,7 +219,8 @@ func testUpdateInTurns(t *testing.T, h Harness) {
 
 	var failure *reconcile.MemberError
 	err := r.Update(acctest.Bounded(t), inTurns("print:third", "{{ if eq .Index 0 }}exit:3{{ else }}wait{{ end }}"))
-	if !errors.As(err, &failure) || failure.Member.Name != h.memberName(0) || !slices.Contains(failure.Log, "third") || !strings.Contains(err.Error(), "was rolled back") {
+	if !errors.As(err, &failure) || failure.Member.Name != h.memberName(0) || !slices.Contains(failure.Log, "third") ||
+		!strings.Contains(err.Error(), "was rolled back") {
 		t.Fatalf("an update that fails with its first member: %v", err)
 	}
 	after := h.awaitStates(t, e, running...)
@@ -219,7 +234,8 @@ func testUpdateInTurns(t *testing.T, h Harness) {
 	}
 	group, err := r.Read(t.Context(), h.group)
 	must(t, err)
-	if !group.Document.Spec.Equal(inTurns("print:second", "wait")) || group.Document.Applying || group.Document.Before != nil {
+	if !group.Document.Spec.Equal(inTurns("print:second", "wait")) || group.Document.Applying ||
+		group.Document.Before != nil {
 		t.Errorf("stored is %+v", group.Document)
 	}
 }

@@ -25,7 +25,8 @@ func testResidents(t *testing.T, h Harness) {
 	must(t, e.StartController(acctest.Bounded(t)))
 	found, err = reconcile.Reconciler{Engine: e}.AwaitResidents(acctest.Bounded(t))
 	must(t, err)
-	if found.Controller.State != domain.ResidentRunning || len(found.Agents) != len(spec.Hosts) || found.Agents[h.Host].State != domain.ResidentRunning {
+	if found.Controller.State != domain.ResidentRunning || len(found.Agents) != len(spec.Hosts) ||
+		found.Agents[h.Host].State != domain.ResidentRunning {
 		t.Errorf("once they were waited for: %+v", found)
 	}
 	must(t, e.StopController(acctest.Bounded(t)))

@@ -48,7 +48,8 @@ func testScaling(t *testing.T, h Harness) {
 	}
 	for seed := range interleavings {
 		random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is not negative, and not secret
-		try(fmt.Sprint("interleaving ", seed), func(t *testing.T, h Harness, e engine.Engine) { interleaves(t, h, e, random) })
+		try(fmt.Sprint("interleaving ", seed),
+			func(t *testing.T, h Harness, e engine.Engine) { interleaves(t, h, e, random) })
 	}
 }
 
@@ -105,7 +106,8 @@ func (h Harness) scaled(t *testing.T, e engine.Engine, workers int) (group recon
 		return !group.Document.Scaling && !group.NeedsApply() && group.Progress.Phase == domain.PhaseRunning
 	})
 	found := slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
-	if group.Document.Counts["worker"] != workers || len(found) != workers || len(group.Observed) != len(group.Members) {
+	if group.Document.Counts["worker"] != workers || len(found) != workers ||
+		len(group.Observed) != len(group.Members) {
 		t.Fatalf("%d workers were to run, and there are %v of %+v", workers, group.Observed, group.Document)
 	}
 	h.awaitAlive(t, e, len(group.Members))
@@ -124,7 +126,9 @@ func started(group reconcile.Group) map[string]time.Time {
 // follow leaves the number of a group's workers to a policy, and starts the group with one.
 func (h Harness) follow(t *testing.T, e engine.Engine, spec domain.Group) reconcile.Group {
 	t.Helper()
-	must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
+	must(t, reconcile.Reconciler{
+		Engine: e,
+	}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
 	return h.scaled(t, e, 1)
 }
 
@@ -152,9 +156,12 @@ func scalesInPeace(t *testing.T, h Harness, e engine.Engine) {
 			t.Errorf("%s is said to be changed by somebody else: %+v", o.Name, o)
 		}
 	}
-	must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
+	must(t, reconcile.Reconciler{
+		Engine: e,
+	}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
 	after := started(h.scaled(t, e, 2))
-	if first, second := h.memberName(0), h.memberName(1); !after[first].Equal(one[first]) || !after[second].Equal(started(three)[second]) {
+	if first, second := h.memberName(0), h.memberName(1); !after[first].Equal(one[first]) ||
+		!after[second].Equal(started(three)[second]) {
 		t.Errorf("the members started at %v, then at %v, and at last at %v", one, started(three), after)
 	}
 }
@@ -162,7 +169,8 @@ func scalesInPeace(t *testing.T, h Harness, e engine.Engine) {
 // scalesInterchangeable: scaling interchangeable members, whichever are removed, restarts no others.
 func scalesInterchangeable(t *testing.T, h Harness, e engine.Engine) {
 	running := func(group reconcile.Group) []domain.Observed {
-		return slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
+		return slices.DeleteFunc(slices.Clone(group.Observed),
+			func(o domain.Observed) bool { return o.Role != "worker" })
 	}
 	one := running(h.follow(t, e, h.farm(0, "wait")))
 	four := running(h.scale(t, e, 1, 4))
@@ -210,7 +218,8 @@ func scalesShort(t *testing.T, h Harness, e engine.Engine) {
 		Group: h.group, Role: "worker", From: 1, To: hosts + 2, At: time.Now(), Why: "of the test",
 	})
 	must(t, err)
-	if want := fmt.Sprintf("%d members, at most one per host", hosts+2); done.To != hosts || !strings.Contains(short, want) {
+	if want := fmt.Sprintf("%d members, at most one per host", hosts+2); done.To != hosts ||
+		!strings.Contains(short, want) {
 		t.Errorf("on %d hosts done is %+v, and %q does not say %q", hosts, done, short, want)
 	}
 	h.scaled(t, e, hosts)
@@ -257,8 +266,11 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 				if doc, err = engine.Get[domain.GroupDocument](t.Context(), e, h.group); err != nil {
 					return err
 				}
-				_, _, err = reconcile.Reconciler{Engine: e, Controller: true}.Scale(acctest.Bounded(t), reconcile.Scaling{
-					Group: h.group, Role: "worker", From: doc.Counts["worker"], To: to, At: time.Now(), Why: "of the test",
+				_, _, err = reconcile.Reconciler{
+					Engine: e, Controller: true,
+				}.Scale(acctest.Bounded(t), reconcile.Scaling{
+					Group: h.group, Role: "worker", From: doc.Counts["worker"], To: to, At: time.Now(),
+					Why: "of the test",
 				})
 				if !peaceful(err) {
 					return err

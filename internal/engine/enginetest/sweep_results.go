@@ -31,7 +31,8 @@ func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 		s.Results.Path = "/out/results"
 	}
 	h.put(t, e, s, true)
-	found := h.swept(t, e, "the runs to succeed", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == 2 })
+	found := h.swept(t, e, "the runs to succeed",
+		func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == 2 })
 	h.await(t, e, "members to be gone", func(observed []domain.Observed) bool { return len(observed) == 0 })
 	lines, err := r.Logs(t.Context(), domain.RunName(h.group, "plain"), engine.LogOptions{})
 	must(t, err)
@@ -39,7 +40,8 @@ func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 		t.Errorf("it finds as its config %q, want %q", lines, want)
 	}
 	left := map[string]string{
-		"again/lines": "again leaves this\nagain leaves this\n", "again/config": "lr: 0.2", "plain/lines": "plain leaves this\n", "plain/config.json": `{"lr": 0.1}`,
+		"again/lines": "again leaves this\nagain leaves this\n", "again/config": "lr: 0.2",
+		"plain/lines": "plain leaves this\n", "plain/config.json": `{"lr": 0.1}`,
 	}
 	if diff := cmp.Diff(left, archived(t, r, found)); diff != "" {
 		t.Errorf("what was left (-want +got):\n%s", diff)
@@ -60,7 +62,8 @@ func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 	if keys := lost(found); !slices.Equal(keys, []string{"plain"}) {
 		t.Errorf("%q are missed, want \"plain\"", keys)
 	}
-	if err := r.ArchiveResults(t.Context(), found, "plain", tar.NewWriter(io.Discard)); !errors.Is(err, engine.ErrNotFound) {
+	if err := r.ArchiveResults(t.Context(), found, "plain",
+		tar.NewWriter(io.Discard)); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("to read what is gone says %v", err)
 	}
 	h.put(t, e, s, false)

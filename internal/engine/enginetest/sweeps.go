@@ -38,8 +38,11 @@ func testSweep(t *testing.T, h Harness) {
 
 // sweep returns a sweep whose runs run the steps.
 func (h Harness) sweep(runs map[string]string) domain.Sweep {
-	template := h.Template("print:{{ .Role }} has {{ .Env.STEP }}", "environment:TRAINYARD_RUN", "environment:TRAINYARD_ATTEMPT", "{{ .Env.STEP }}")
-	s := domain.Sweep{Cluster: h.lab, Name: h.group, Template: template, Runs: map[string]map[string]string{}, MaxParallel: new(2)}
+	template := h.Template("print:{{ .Role }} has {{ .Env.STEP }}", "environment:TRAINYARD_RUN",
+		"environment:TRAINYARD_ATTEMPT", "{{ .Env.STEP }}")
+	s := domain.Sweep{
+		Cluster: h.lab, Name: h.group, Template: template, Runs: map[string]map[string]string{}, MaxParallel: new(2),
+	}
 	s.Placement.Hosts = []string{h.Host} // the host that has the files that the steps need
 	for key, step := range runs {
 		s.Runs[key] = map[string]string{"STEP": step}
@@ -55,7 +58,9 @@ func (h Harness) put(t *testing.T, e engine.Engine, s domain.Sweep, created bool
 }
 
 // swept returns a sweep once as accepts it.
-func (h Harness) swept(t *testing.T, e engine.Engine, what string, as func(reconcile.Sweep, sweep.Summary) bool) reconcile.Sweep {
+func (h Harness) swept(
+	t *testing.T, e engine.Engine, what string, as func(reconcile.Sweep, sweep.Summary) bool,
+) reconcile.Sweep {
 	t.Helper()
 	var found reconcile.Sweep
 	acctest.Eventually(t, what, func() bool {
@@ -77,7 +82,10 @@ func (h Harness) checkSwept(t *testing.T, e engine.Engine) {
 	if len(observed) > 0 || h.Alive(t, e, h.group) > 0 {
 		t.Errorf("of sweep %s there is left: %v", h.group, observed)
 	}
-	for _, kind := range []domain.Kind{domain.SweepKind, domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepLogKind, domain.SweepParallelismKind} {
+	for _, kind := range []domain.Kind{
+		domain.SweepKind, domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepLogKind,
+		domain.SweepParallelismKind,
+	} {
 		items, err := e.List(t.Context(), kind)
 		must(t, err)
 		for _, item := range items {
@@ -92,18 +100,23 @@ func (h Harness) checkSwept(t *testing.T, e engine.Engine) {
 // kept.
 func sweepsToEveryEnd(t *testing.T, h Harness, e engine.Engine) {
 	s := h.sweep(map[string]string{
-		"good": "exit:0", "bad": "exit:3", "final": "exit:126", "again": "once:" + h.Scratch(t), "value-1": "print:accuracy 0.5", "value-2": "print:accuracy 0.75",
+		"good": "exit:0", "bad": "exit:3", "final": "exit:126", "again": "once:" + h.Scratch(t),
+		"value-1": "print:accuracy 0.5", "value-2": "print:accuracy 0.75",
 	})
 	s.Retry.MaxAttempts = new(2)
 	s.Objective = &domain.Objective{Pattern: `accuracy ([0-9.]+)`}
 	h.put(t, e, s, true)
 	found := h.swept(t, e, "the end of all runs", ended)
 	for key, want := range map[string]domain.Run{
-		"good": {State: domain.RunSucceeded, Attempts: 1}, "again": {State: domain.RunSucceeded, Attempts: 2, Failures: 1}, "value-1": {State: domain.RunSucceeded, Attempts: 1},
-		"bad": {State: domain.RunFailed, Attempts: 2, Failures: 2}, "final": {State: domain.RunFailed, Attempts: 1, Failures: 1},
+		"good": {State: domain.RunSucceeded, Attempts: 1}, "again": {
+			State: domain.RunSucceeded, Attempts: 2, Failures: 1,
+		}, "value-1": {State: domain.RunSucceeded, Attempts: 1},
+		"bad":   {State: domain.RunFailed, Attempts: 2, Failures: 2},
+		"final": {State: domain.RunFailed, Attempts: 1, Failures: 1},
 	} {
 		got := found.Runs[key]
-		if got.State != want.State || got.Attempts != want.Attempts || got.Failures != want.Failures || got.ExitCode == nil || got.StartedAt == nil || got.FinishedAt == nil {
+		if got.State != want.State || got.Attempts != want.Attempts || got.Failures != want.Failures ||
+			got.ExitCode == nil || got.StartedAt == nil || got.FinishedAt == nil {
 			t.Errorf("%s is %+v, want %+v", key, got, want)
 		}
 	}
@@ -118,7 +131,9 @@ func sweepsToEveryEnd(t *testing.T, h Harness, e engine.Engine) {
 	}
 	// Applying the sweep again changes nothing for ended runs.
 	h.put(t, e, s, false)
-	if again := h.swept(t, e, "the end of all runs", ended); !again.Runs["good"].StartedAt.Equal(*found.Runs["good"].StartedAt) || again.Document.MinRun != found.Document.MinRun {
+	if again := h.swept(t, e, "the end of all runs", ended); !again.Runs["good"].StartedAt.Equal(
+		*found.Runs["good"].StartedAt,
+	) || again.Document.MinRun != found.Document.MinRun {
 		t.Errorf("applied again, the sweep is %+v", again)
 	}
 }
@@ -138,7 +153,8 @@ func sweepChanges(t *testing.T, h Harness, e engine.Engine) {
 	after := h.swept(t, e, "only the one to be on that was kept", func(_ reconcile.Sweep, s sweep.Summary) bool {
 		return s.Counts[domain.RunRunning] == 1 && s.Counts[domain.RunSucceeded] == 3
 	})
-	if was, is := before.Runs["kept"], after.Runs["kept"]; is.Batch != was.Batch || after.Runs["done"].Attempts != 1 || after.Runs["changed"].Attempts != 1 {
+	if was, is := before.Runs["kept"], after.Runs["kept"]; is.Batch != was.Batch || after.Runs["done"].Attempts != 1 ||
+		after.Runs["changed"].Attempts != 1 {
 		t.Errorf("before the change the runs are %+v, and then %+v", before.Runs, after.Runs)
 	}
 	if _, there := after.Runs["gone"]; there {
@@ -154,7 +170,8 @@ func sweepVanishes(t *testing.T, h Harness, e engine.Engine) {
 	h.swept(t, e, "the run to fail", ended)
 	s := h.sweep(map[string]string{"one": "wait"})
 	h.put(t, e, s, false)
-	started := h.swept(t, e, "the run to be on", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
+	started := h.swept(t, e, "the run to be on",
+		func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
 	h.awaitStates(t, e, domain.StateRunning)
 	must(t, e.Remove(t.Context(), []string{domain.RunName(h.group, "one")}))
 	again := h.swept(t, e, "the run to be on again", func(found reconcile.Sweep, s sweep.Summary) bool {
@@ -172,13 +189,16 @@ func sweepFails(t *testing.T, h Harness, e engine.Engine) {
 	s.MaxParallel, s.OnFailure = new(3), &domain.SweepOnFailure{After: 2}
 	h.put(t, e, s, true)
 	found := h.swept(t, e, "the end of all runs", ended)
-	for key, want := range map[string]domain.RunState{"a-1": domain.RunFailed, "a-2": domain.RunFailed, "b-1": domain.RunCancelled} {
+	for key, want := range map[string]domain.RunState{
+		"a-1": domain.RunFailed, "a-2": domain.RunFailed, "b-1": domain.RunCancelled,
+	} {
 		if run := found.Runs[key]; run.State != want {
 			t.Errorf("%s is %+v, want %s", key, run, want)
 		}
 	}
 	h.await(t, e, "members to be gone", func(observed []domain.Observed) bool { return len(observed) == 0 })
-	if err := (reconcile.Reconciler{Engine: e}).AwaitSweep(acctest.Bounded(t), h.group); err == nil || !strings.Contains(err.Error(), "2 failed") {
+	if err := (reconcile.Reconciler{Engine: e}).AwaitSweep(acctest.Bounded(t), h.group); err == nil ||
+		!strings.Contains(err.Error(), "2 failed") {
 		t.Errorf("an apply that waits for it says %v", err)
 	}
 }
@@ -188,7 +208,8 @@ func sweepRequests(t *testing.T, h Harness, e engine.Engine) {
 	s := h.sweep(map[string]string{"a-on": "wait", "b-waits": "exit:0", "c-waits": "exit:0"})
 	s.MaxParallel = new(1)
 	h.put(t, e, s, true)
-	h.swept(t, e, "one run to be on", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
+	h.swept(t, e, "one run to be on",
+		func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
 	h.awaitStates(t, e, domain.StateRunning)
 	ask := func(wish domain.RunWish, keys ...string) map[string]domain.Run {
 		t.Helper()
@@ -200,7 +221,9 @@ func sweepRequests(t *testing.T, h Harness, e engine.Engine) {
 	if runs := ask(domain.WishPause, "b-waits"); runs["b-waits"].State != domain.RunPaused {
 		t.Errorf("a paused run that waited is %+v", runs["b-waits"])
 	}
-	err := reconcile.Reconciler{Engine: e}.RequestRuns(acctest.Bounded(t), h.group, []string{"a-on"}, domain.WishPause, false)
+	err := reconcile.Reconciler{
+		Engine: e,
+	}.RequestRuns(acctest.Bounded(t), h.group, []string{"a-on"}, domain.WishPause, false)
 	if e.Traits().Supports.Pause {
 		must(t, err)
 		if runs := ask(domain.WishResume, "a-on"); runs["a-on"].State != domain.RunRunning {
@@ -214,12 +237,15 @@ func sweepRequests(t *testing.T, h Harness, e engine.Engine) {
 		t.Errorf("a cancelled run is %+v", runs["a-on"])
 	}
 	h.swept(t, e, "the run that waited to end", func(_ reconcile.Sweep, s sweep.Summary) bool {
-		return s.Counts[domain.RunSucceeded] == 1 && s.Counts[domain.RunPaused] == 1 && s.Counts[domain.RunCancelled] == 1
+		return s.Counts[domain.RunSucceeded] == 1 && s.Counts[domain.RunPaused] == 1 &&
+			s.Counts[domain.RunCancelled] == 1
 	})
 	ask(domain.WishResume, "b-waits")
 	h.swept(t, e, "the end of all runs", ended)
 	h.await(t, e, "members to be gone", func(observed []domain.Observed) bool { return len(observed) == 0 })
-	err = reconcile.Reconciler{Engine: e}.RequestRuns(acctest.Bounded(t), h.group, []string{"none"}, domain.WishCancel, false)
+	err = reconcile.Reconciler{
+		Engine: e,
+	}.RequestRuns(acctest.Bounded(t), h.group, []string{"none"}, domain.WishCancel, false)
 	if err == nil || !strings.Contains(err.Error(), `has no run "none"`) {
 		t.Errorf("to cancel a run that is not there says %v", err)
 	}

@@ -30,22 +30,32 @@ func TestAskAgentThatStarts(t *testing.T) {
 		// resident are its answers, of which the last is repeated.
 		resident         []string
 		run, want, brief string
-		// ordered is the time at which it was started, if known. A time in the future counts as recent throughout the test.
+		// ordered is the time at which it was started, if known. A time in the future counts as recent throughout the
+		// test.
 		ordered time.Time
 	}{
-		"it stays":               {resident: []string{here}, run: "exit 1", want: "resident"},
-		"it starts":              {resident: []string{starting}, run: run, want: "run", brief: "not the window: the agent has just started"},
-		"none can be run":        {resident: []string{starting}, run: "exit 1", want: "resident"},
-		"it does not answer":     {resident: []string{""}, run: run, want: "run", brief: "parsing the agent's report"},
-		"it was ordered lately":  {resident: []string{"", starting, here}, ordered: time.Now().Add(patience.Limit), run: "exit 1", want: "resident"},
-		"it was ordered earlier": {resident: []string{"", starting, here}, ordered: time.Now().Add(-agentArrival), run: run, want: "run", brief: "parsing the agent's report"},
+		"it stays": {resident: []string{here}, run: "exit 1", want: "resident"},
+		"it starts": {
+			resident: []string{starting}, run: run, want: "run", brief: "not the window: the agent has just started",
+		},
+		"none can be run":    {resident: []string{starting}, run: "exit 1", want: "resident"},
+		"it does not answer": {resident: []string{""}, run: run, want: "run", brief: "parsing the agent's report"},
+		"it was ordered lately": {
+			resident: []string{"", starting, here}, ordered: time.Now().Add(patience.Limit), run: "exit 1",
+			want: "resident",
+		},
+		"it was ordered earlier": {
+			resident: []string{"", starting, here}, ordered: time.Now().Add(-agentArrival), run: run, want: "run",
+			brief: "parsing the agent's report",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), telemetry.AgentName)
 			if err := os.WriteFile(program, []byte("#!/bin/sh\n"+test.run+"\n"), 0o700); err != nil { //nolint:gosec // a program
 				t.Fatal(err)
 			}
-			e, err := Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: t.TempDir()}, Program{File: program})
+			e, err := Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: t.TempDir()},
+				Program{File: program})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +76,9 @@ func TestAskAgentThatStarts(t *testing.T) {
 			}()
 			if !test.ordered.IsZero() {
 				spec := e.dir.Document(statedir.Specs, agentMember)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(spec), 0o700), statedir.Write(spec, domain.MemberSpec{}, statedir.Volatile), os.Chtimes(spec, test.ordered, test.ordered)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(spec), 0o700),
+					statedir.Write(spec, domain.MemberSpec{}, statedir.Volatile),
+					os.Chtimes(spec, test.ordered, test.ordered)); err != nil {
 					t.Fatal(err)
 				}
 			}

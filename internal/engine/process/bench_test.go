@@ -17,7 +17,8 @@ import (
 func BenchmarkApplyAndDestroy(b *testing.B) {
 	for _, members := range []int{6, 50, 200} {
 		b.Run(fmt.Sprint(members), func(b *testing.B) {
-			e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: b.TempDir()}, process.Program{File: acctest.Build(b, acctest.Provider), Version: "dev"})
+			e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: b.TempDir()},
+				process.Program{File: acctest.Build(b, acctest.Provider), Version: "dev"})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -32,7 +33,8 @@ func BenchmarkApplyAndDestroy(b *testing.B) {
 			}
 			r := reconcile.Reconciler{Engine: e}
 			job := domain.Group{
-				Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+				Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember,
+				WaitFor:  domain.WaitRunning,
 				Template: domain.Template{Command: []string{"/bin/sleep", "1000"}},
 				Roles:    map[string]domain.Role{"worker": {Replicas: &members}},
 			}

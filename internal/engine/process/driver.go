@@ -46,14 +46,16 @@ type Site struct {
 
 // described is the part of the driver that is the same on every operating system.
 var described = engine.Driver{
-	Endpoint: "state directory", Lookup: "the provider's state_dir, else TRAINYARD_STATE_DIR, else the user's state folder", Default: true,
+	Endpoint: "state directory",
+	Lookup:   "the provider's state_dir, else TRAINYARD_STATE_DIR, else the user's state folder", Default: true,
 }
 
 // refusing returns the driver for an operating system other than Linux: every call fails with the reason.
 func refusing(goos string) engine.Driver {
 	var reason domain.Problems
 	reason.Add(domain.Path{"engine"}, "Engine not available on "+engine.System(goos),
-		"the engine %q runs members as processes of the Linux machine that Terraform runs on: use the engine \"swarm\", or run Terraform on Linux", Name)
+		"the engine %q runs members as processes of the Linux machine that Terraform runs on: use the engine "+
+			"\"swarm\", or run Terraform on Linux", Name)
 	d := described
 	d.Open = func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, reason }
 	d.Clusters = func(context.Context, string, engine.Settings) ([]string, error) { return nil, reason }

@@ -21,7 +21,8 @@ func TestRefusing(t *testing.T) {
 			if !are || len(problems) != 1 || problems[0].Path.String() != "engine" {
 				t.Fatalf("on %s, what is %s is refused by %v", goos, what, err)
 			}
-			for _, want := range []string{"not available on " + name, `use the engine "swarm"`, "or run Terraform on Linux"} {
+			for _, want := range []string{"not available on " +
+				name, `use the engine "swarm"`, "or run Terraform on Linux"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("on %s, what is %s is refused by %q, which lacks %q", goos, what, err, want)
 				}
@@ -30,7 +31,8 @@ func TestRefusing(t *testing.T) {
 				t.Errorf("on %s, what is %s is taken for another error: %v", goos, what, err)
 			}
 		}
-		if of, here := engines[Name], Driver(Program{}); of.Default != here.Default || of.Endpoint != here.Endpoint || of.Lookup != here.Lookup {
+		if of, here := engines[Name], Driver(Program{}); of.Default != here.Default || of.Endpoint != here.Endpoint ||
+			of.Lookup != here.Lookup {
 			t.Errorf("on %s, the driver says of itself %+v", goos, of)
 		}
 	}

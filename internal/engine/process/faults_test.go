@@ -155,11 +155,15 @@ func TestUpgradeReplacesResidents(t *testing.T) {
 	pid, supervisor, controller := l.command("job-ps-0"), l.supervisor(0), l.controller(0)
 
 	program := acctest.BuildVersion(t, "9.9.9")
-	next, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: l.dir}, process.Program{File: program, Version: "9.9.9"})
+	next, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: l.dir},
+		process.Program{File: program, Version: "9.9.9"})
 	l.must(err)
 	l.must(next.StartController(t.Context()))
-	for what, resident := range map[string]int{"supervisor": l.supervisor(supervisor), "controller": l.controller(controller)} {
-		if file, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(resident), "exe")); err != nil || file != program {
+	for what, resident := range map[string]int{
+		"supervisor": l.supervisor(supervisor), "controller": l.controller(controller),
+	} {
+		if file, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(resident), "exe")); err != nil ||
+			file != program {
 			t.Errorf("the %s runs from %s, not from %s (%v)", what, file, program, err)
 		}
 	}
@@ -190,7 +194,8 @@ func TestMemoryLimit(t *testing.T) {
 	observed, err := l.Observe(t.Context(), "job")
 	l.must(err)
 	for _, o := range observed {
-		if killed := o.OutOfMemory; (killed != nil) != (o.Role == "chief") || killed != nil && (killed.LimitMiB != 32 || killed.At.Before(*o.StartedAt)) {
+		if killed := o.OutOfMemory; (killed != nil) != (o.Role == "chief") ||
+			killed != nil && (killed.LimitMiB != 32 || killed.At.Before(*o.StartedAt)) {
 			t.Errorf("%s is said to have run out of memory: %+v", o.Name, killed)
 		}
 	}
@@ -215,7 +220,8 @@ func TestCorruptDocuments(t *testing.T) {
 				"Update":  l.Update(t.Context(), l.job("print:changed", "wait")),
 				"Destroy": l.destroyUnlessCluster(name),
 			} {
-				if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt || !strings.Contains(err.Error(), file) {
+				if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt ||
+					!strings.Contains(err.Error(), file) {
 					t.Errorf("%s with a corrupt document: %v", what, err)
 				}
 			}
@@ -268,7 +274,8 @@ func TestCorruptStateStartsNobodyTwice(t *testing.T) {
 		_, err := proctree.Lookup(pid)
 		return errors.Is(err, proctree.ErrGone)
 	})
-	l.eventually("the new process", func() bool { return acctest.Alive(t, l.dir, acctest.Build(t, acctest.Member)) == 2 })
+	l.eventually("the new process",
+		func() bool { return acctest.Alive(t, l.dir, acctest.Build(t, acctest.Member)) == 2 })
 	alone()
 }
 
@@ -303,7 +310,8 @@ func TestGroupWithoutCluster(t *testing.T) {
 	document, err := os.ReadFile(file)
 	l.must(err)
 	l.must(os.Remove(file))
-	if _, err := l.Read(t.Context(), "job"); err == nil || errors.Is(err, engine.ErrNotFound) || !strings.Contains(err.Error(), "-target") {
+	if _, err := l.Read(t.Context(), "job"); err == nil || errors.Is(err, engine.ErrNotFound) ||
+		!strings.Contains(err.Error(), "-target") {
 		t.Errorf("a group without the document of its cluster: %v", err)
 	}
 	l.must(os.WriteFile(file, document, 0o600))
@@ -440,9 +448,13 @@ func TestOrdinaryUser(t *testing.T) {
 	if err := exec.Command("chown", "-R", strconv.Itoa(nobody)+":"+strconv.Itoa(nobody), home).Run(); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(home, filepath.Base(suite)), "-test.run", "^TestConformance$", "-test.skip", "/death|/store/deaths", "-test.v")
+	command := exec.CommandContext(t.Context(), filepath.Join(home, filepath.Base(suite)), "-test.run",
+		"^TestConformance$", "-test.skip", "/death|/store/deaths", "-test.v")
 	command.Dir = home
-	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), acctest.BuiltVariable + "=" + home, fakenvml.BuiltVariable + "=" + fakenvml.Build(t, enginetest.Lacking)}
+	command.Env = []string{
+		"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), acctest.BuiltVariable + "=" + home,
+		fakenvml.BuiltVariable + "=" + fakenvml.Build(t, enginetest.Lacking),
+	}
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	output, err := command.CombinedOutput()
 	if err != nil || !bytes.Contains(output, []byte("--- PASS: TestConformance/create_and_observe")) {

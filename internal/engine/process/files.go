@@ -62,7 +62,8 @@ func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
 	if err != nil {
 		return err
 	}
-	return e.content().Remove(ctx, slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return slices.Contains(used, digest) }))
+	return e.content().Remove(ctx,
+		slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return slices.Contains(used, digest) }))
 }
 
 // UsedFiles returns the given versions that the specification of a member refers to.

@@ -18,7 +18,9 @@ import (
 )
 
 // MissingFolders checks folders of this machine.
-func (e *Engine) MissingFolders(_ context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+func (e *Engine) MissingFolders(
+	_ context.Context, folders []domain.KeptFolder,
+) (missing []domain.KeptFolder, err error) {
 	for _, folder := range folders {
 		_, err := os.Stat(folder.OnHost())
 		if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +107,8 @@ func (e *Engine) RemoveFolders(_ context.Context, folders []domain.KeptFolder) e
 			return err
 		}
 		own := e.dir.WorkDir(folder.Member)
-		for around := filepath.Dir(root); around == own || strings.HasPrefix(around, own+"/"); around = filepath.Dir(around) {
+		for around := filepath.Dir(root); around == own ||
+			strings.HasPrefix(around, own+"/"); around = filepath.Dir(around) {
 			_ = os.Remove(around) // fails if something is left in it
 		}
 	}

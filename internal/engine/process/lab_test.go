@@ -64,7 +64,10 @@ func (l lab) job(steps ...string) domain.Group {
 	one, delay := 1, domain.Duration(time.Millisecond)
 	member := acctest.Build(l, acctest.Member)
 	role := func(steps ...string) domain.Role {
-		return domain.Role{Replicas: &one, Restart: domain.Restart{Delay: &delay}, Template: domain.Template{Command: append([]string{member, "print:" + ready}, steps...)}}
+		return domain.Role{
+			Replicas: &one, Restart: domain.Restart{Delay: &delay},
+			Template: domain.Template{Command: append([]string{member, "print:" + ready}, steps...)},
+		}
 	}
 	return domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,

@@ -34,7 +34,8 @@ func (e *Engine) Logs(_ context.Context, member string, options engine.LogOption
 // Follow returns what a member wrote after a mark.
 func (e *Engine) Follow(_ context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
 	if there, err := e.isThere(member); err != nil || !there {
-		return engine.LogPart{}, cmp.Or(err, fmt.Errorf("member %q of cluster %q: %w", member, e.dir.Cluster, engine.ErrNotFound))
+		return engine.LogPart{}, cmp.Or(err,
+			fmt.Errorf("member %q of cluster %q: %w", member, e.dir.Cluster, engine.ErrNotFound))
 	}
 	var since time.Time
 	if from.Mark == "" && from.Run > 0 {

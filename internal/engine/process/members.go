@@ -150,7 +150,9 @@ func (e *Engine) starts() ([]statedir.Start, error) {
 
 // observeStarting returns a member whose staged specification is about to take effect: it is pending under that one,
 // whatever it still runs as.
-func (e *Engine) observeStarting(starts []statedir.Start, staged map[string]bool, name string) (domain.Observed, bool, error) {
+func (e *Engine) observeStarting(
+	starts []statedir.Start, staged map[string]bool, name string,
+) (domain.Observed, bool, error) {
 	if !staged[name] || len(starts) == 0 {
 		return domain.Observed{}, false, nil
 	}
@@ -266,7 +268,8 @@ func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.St
 		if spec.Run != run {
 			continue
 		}
-		if err := statedir.Write(e.dir.Document(statedir.Stops, name), statedir.Stop{Run: run, Reason: reason}, statedir.Volatile); err != nil {
+		if err := statedir.Write(e.dir.Document(statedir.Stops, name), statedir.Stop{Run: run, Reason: reason},
+			statedir.Volatile); err != nil {
 			return err
 		}
 	}
@@ -391,7 +394,8 @@ func (e *Engine) Staged(group string, run int) ([]domain.Observed, error) {
 // inherited are the variables that members inherit from the environment of the apply: what programs need to run on this
 // machine, and nothing that could be a secret.
 var inherited = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR",
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
+	"XDG_RUNTIME_DIR",
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -25,10 +25,12 @@ func TestMetricsPortInUse(t *testing.T) {
 	port := at.Port
 	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: t.TempDir()}, process.Program{})
 	must(t, err)
-	_, problems, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: process.Name, Agent: domain.Agent{MetricsPort: port}})
+	_, problems, err := e.Complete(t.Context(),
+		domain.Cluster{Name: "lab", Engine: process.Name, Agent: domain.Agent{MetricsPort: port}})
 	must(t, err)
 	says := problems.Err()
-	if says == nil || !strings.Contains(says.Error(), "agent.metrics_port: ") || !strings.Contains(says.Error(), fmt.Sprintf("port %d is already in use", port)) {
+	if says == nil || !strings.Contains(says.Error(), "agent.metrics_port: ") ||
+		!strings.Contains(says.Error(), fmt.Sprintf("port %d is already in use", port)) {
 		t.Errorf("with port %d in use: %v", port, says)
 	}
 }

@@ -22,7 +22,8 @@ const haltLook = 5 * time.Millisecond
 
 // Pause stops all processes of members, including those that are started at that very moment.
 func (e *Engine) Pause(ctx context.Context, names []string) error {
-	names, err := e.onContainers(names, func(docker *containers.Engine, name string) error { return docker.Pause(ctx, name) })
+	names, err := e.onContainers(names,
+		func(docker *containers.Engine, name string) error { return docker.Pause(ctx, name) })
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,8 @@ func (e *Engine) Pause(ctx context.Context, names []string) error {
 
 // Continue resumes paused members.
 func (e *Engine) Continue(ctx context.Context, names []string) error {
-	names, err := e.onContainers(names, func(docker *containers.Engine, name string) error { return docker.Continue(ctx, name) })
+	names, err := e.onContainers(names,
+		func(docker *containers.Engine, name string) error { return docker.Continue(ctx, name) })
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,9 @@ func (e *Engine) Continue(ctx context.Context, names []string) error {
 }
 
 // signal sends a signal to those processes of members that have not received it yet, and returns their number.
-func (e *Engine) signal(ctx context.Context, names []string, signal unix.Signal, sent map[int]bool) (found int, err error) {
+func (e *Engine) signal(
+	ctx context.Context, names []string, signal unix.Signal, sent map[int]bool,
+) (found int, err error) {
 	observed, err := e.Observe(ctx, "")
 	if err != nil {
 		return 0, err
@@ -83,7 +87,9 @@ func (e *Engine) signal(ctx context.Context, names []string, signal unix.Signal,
 }
 
 // onContainers calls do for the members' running containers, and returns the members that are not containers.
-func (e *Engine) onContainers(names []string, do func(docker *containers.Engine, name string) error) (others []string, err error) {
+func (e *Engine) onContainers(
+	names []string, do func(docker *containers.Engine, name string) error,
+) (others []string, err error) {
 	docker, err := containers.Open(containers.Socket)
 	if err != nil {
 		return nil, err

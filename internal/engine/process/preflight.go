@@ -18,7 +18,8 @@ func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain
 	var problems domain.Problems
 	limited, looked := false, map[string]bool{}
 	for _, spec := range specs {
-		if e.contained(spec) || looked[spec.Role] { // the command is in the image, and every other host is this machine too
+		// the command is in the image, and every other host is this machine too
+		if e.contained(spec) || looked[spec.Role] {
 			continue
 		}
 		looked[spec.Role] = true
@@ -50,6 +51,7 @@ func (e *Engine) checkCommand(problems *domain.Problems, at domain.Path, spec do
 	env := maps.Clone(e.environment())
 	maps.Copy(env, spec.Env)
 	if _, err := supervisor.Command(spec.Argv(), dir, env); err != nil {
-		problems.Add(at.At("command"), "Command not found", "on host %q, %v; give the absolute path of a program on that host", spec.Host, err)
+		problems.Add(at.At("command"), "Command not found",
+			"on host %q, %v; give the absolute path of a program on that host", spec.Host, err)
 	}
 }

@@ -84,11 +84,14 @@ func rootOf(endpoint string, settings engine.Settings) (string, error) {
 	if root == "" {
 		var err error
 		if root, err = statedir.DefaultRoot(); err != nil {
-			return "", fmt.Errorf("no state directory: set state_dir in the provider's configuration or TRAINYARD_STATE_DIR: %w", err)
+			return "", fmt.Errorf(
+				"no state directory: set state_dir in the provider's configuration or TRAINYARD_STATE_DIR: %w", err,
+			)
 		}
 	}
 	if !filepath.IsAbs(root) {
-		return "", fmt.Errorf("the state directory %q is a relative path, which depends on the working directory: use an absolute one, such as abspath(%q)", root, root)
+		return "", fmt.Errorf("the state directory %q is a relative path, which depends on the working directory: "+
+			"use an absolute one, such as abspath(%q)", root, root)
 	}
 	return root, nil
 }
@@ -152,7 +155,8 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 		}
 		if !isLocal(host.Address) {
 			problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "Not an address of this machine",
-				"the engine \"process\" runs members only on this machine, and %q is not one of its addresses; omit the address, or use 127.0.0.1 to 127.255.255.254 or one of its own", host.Address)
+				"the engine \"process\" runs members only on this machine, and %q is not one of its addresses; omit "+
+					"the address, or use 127.0.0.1 to 127.255.255.254 or one of its own", host.Address)
 		}
 		hosts[name] = host
 	}

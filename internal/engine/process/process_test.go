@@ -65,7 +65,8 @@ func (o opened) open(t *testing.T) opened {
 // again opens the engine a second time.
 func (o opened) again(t *testing.T) opened {
 	t.Helper()
-	e, err := process.Open(domain.ClusterRef{Name: o.cluster}, engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
+	e, err := process.Open(domain.ClusterRef{Name: o.cluster}, engine.Settings{StateDir: o.dir},
+		process.Program{File: o.provider, Version: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func TestStateDirectory(t *testing.T) {
 		{"/srv/named", "/srv/configured", "/srv/named", ""},
 		{"state", "/srv/configured", filepath.Join(here, "state"), ""},
 	} {
-		e, err := process.Open(domain.ClusterRef{Name: "lab", Endpoint: c.endpoint}, engine.Settings{StateDir: c.setting}, process.Program{})
+		e, err := process.Open(domain.ClusterRef{Name: "lab", Endpoint: c.endpoint},
+			engine.Settings{StateDir: c.setting}, process.Program{})
 		if c.refused != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("state directory %q: %v", c.setting, err)
@@ -169,7 +171,10 @@ func harness(t *testing.T) enginetest.Harness {
 			Open: func(t *testing.T, cluster string) engine.Engine {
 				t.Helper()
 				control := fakenvml.New(t)
-				return opened{dir: t.TempDir(), cluster: cluster, provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control}.open(t)
+				return opened{
+					dir: t.TempDir(), cluster: cluster,
+					provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control,
+				}.open(t)
 			},
 			Driver:  func(t *testing.T, e engine.Engine) enginetest.Driver { t.Helper(); return known(t, e).nvml },
 			Another: func(t *testing.T, e engine.Engine) engine.Engine { t.Helper(); return known(t, e).again(t) },

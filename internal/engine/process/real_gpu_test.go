@@ -37,22 +37,29 @@ func TestRealGPU(t *testing.T) {
 		t.Skipf("this machine has no GPU that a member could have: %+v", gpus)
 	}
 	if own, err := os.Readlink("/proc/self/ns/pid"); err != nil || own != hostProcesses {
-		t.Skipf("processes have other numbers here than on the host (%s, %v): run this there, or in a container with its process table (--pid=host)", own, err)
+		t.Skipf("processes have other numbers here than on the host (%s, %v): run this there, or in a container with its process table (--pid=host)",
+			own, err)
 	}
 	uuid := gpus.GPUs[n].UUID
 	program := filepath.Join(t.TempDir(), "cuda")
-	if output, err := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-o", program, "testdata/cuda.c", "-ldl").CombinedOutput(); err != nil {
+	if output, err := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-o", program, "testdata/cuda.c",
+		"-ldl").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, output)
 	}
 
-	pool := domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"local": {uuid}}, OnForeignProcess: domain.ForeignIgnore}
+	pool := domain.GPUPool{
+		Cluster: "lab", Name: "p", Devices: map[string][]string{"local": {uuid}},
+		OnForeignProcess: domain.ForeignIgnore,
+	}
 	_, err := l.PutPool(t.Context(), pool, true, nil)
 	l.must(err)
 	l.must(l.Update(t.Context(), domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 		Roles: map[string]domain.Role{"worker": {
 			Replicas: new(1), GPUs: &domain.GPURequest{Pool: "p"},
-			Template: domain.Template{Command: []string{program}, Env: map[string]string{"LD_LIBRARY_PATH": os.Getenv("LD_LIBRARY_PATH")}},
+			Template: domain.Template{
+				Command: []string{program}, Env: map[string]string{"LD_LIBRARY_PATH": os.Getenv("LD_LIBRARY_PATH")},
+			},
 		}},
 	}))
 	const member = "job-worker-0"
@@ -68,11 +75,13 @@ func TestRealGPU(t *testing.T) {
 		now := local().GPUs
 		i := slices.IndexFunc(now, func(gpu domain.GPU) bool { return gpu.UUID == uuid })
 		return i >= 0 && slices.ContainsFunc(now[i].Processes, func(p domain.GPUProcess) bool {
-			return p.Member == member && p.Command == filepath.Base(program) && (p.MemoryMiB == nil || *p.MemoryMiB >= 64)
+			return p.Member == member && p.Command == filepath.Base(program) &&
+				(p.MemoryMiB == nil || *p.MemoryMiB >= 64)
 		})
 	})
 	for _, gpu := range local().GPUs {
-		if gpu.UUID != uuid && slices.ContainsFunc(gpu.Processes, func(p domain.GPUProcess) bool { return p.Member != "" }) {
+		if gpu.UUID != uuid &&
+			slices.ContainsFunc(gpu.Processes, func(p domain.GPUProcess) bool { return p.Member != "" }) {
 			t.Errorf("%s, which no member was given, is used by %+v", gpu.UUID, gpu.Processes)
 		}
 	}

@@ -135,7 +135,8 @@ func (e *Engine) RunResidents(ctx context.Context, cluster domain.Cluster) error
 	if e.site.Elsewhere {
 		err = e.Remove(ctx, []string{controllerMember})
 	} else {
-		err = e.putResident(controllerMember, e.environment(), append(e.controllerCommand(), metricsAt(controllerAt)...)...)
+		err = e.putResident(controllerMember, e.environment(),
+			append(e.controllerCommand(), metricsAt(controllerAt)...)...)
 	}
 	switch {
 	case err != nil:
@@ -143,7 +144,8 @@ func (e *Engine) RunResidents(ctx context.Context, cluster domain.Cluster) error
 	case cluster.Agent.Disabled:
 		err = e.Remove(ctx, []string{agentMember})
 	default:
-		command := append([]string{cmp.Or(e.agentProgram(), supervisor.Self), "agent", "--socket", e.agentSocket()}, e.measured()...)
+		command := append([]string{cmp.Or(e.agentProgram(), supervisor.Self), "agent", "--socket", e.agentSocket()},
+			e.measured()...)
 		err = e.putResident(agentMember, e.agentEnvironment(), append(command, metricsAt(agentAt)...)...)
 	}
 	if err != nil {
@@ -194,7 +196,8 @@ func (e *Engine) controllerCommand() []string {
 	if which == nil {
 		which = []string{"--engine", Name}
 	}
-	return slices.Concat([]string{supervisor.Self, "controller"}, which, []string{"--state-dir", e.dir.Root, "--cluster", e.dir.Cluster})
+	return slices.Concat([]string{supervisor.Self, "controller"}, which,
+		[]string{"--state-dir", e.dir.Root, "--cluster", e.dir.Cluster})
 }
 
 // putResident ensures that the supervisor runs this version of a resident.
@@ -208,11 +211,14 @@ func (e *Engine) putResident(member string, env map[string]string, command ...st
 		return err
 	}
 	return statedir.Write(e.dir.Document(statedir.Specs, member), domain.MemberSpec{
-		Cluster: e.dir.Cluster, Name: member, Role: strings.TrimPrefix(member, residentPrefix), Hash: hash, Run: present.Run + 1,
-		Command:     command,
-		Env:         env,
-		WorkingDir:  "/",
-		Restart:     domain.RestartRule{Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond)},
+		Cluster: e.dir.Cluster, Name: member, Role: strings.TrimPrefix(member, residentPrefix), Hash: hash,
+		Run:        present.Run + 1,
+		Command:    command,
+		Env:        env,
+		WorkingDir: "/",
+		Restart: domain.RestartRule{
+			Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond),
+		},
 		GracePeriod: domain.DefaultGracePeriod,
 	}, statedir.Volatile)
 }

@@ -20,7 +20,8 @@ func TestStartsOnTheirWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := statedir.Start{Group: "job", Run: 1}
-	asked, claimed := e.dir.Document(statedir.Starts, start.Name()), e.dir.Document(statedir.Starts, start.Name()+".claimed")
+	asked, claimed := e.dir.Document(statedir.Starts, start.Name()),
+		e.dir.Document(statedir.Starts, start.Name()+".claimed")
 	if err := os.MkdirAll(filepath.Dir(asked), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,8 @@ func (s store) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 			return err
 		}
 		if stored.Revision != item.Revision {
-			return fmt.Errorf("%w: expected revision %d of %s, found %d", engine.ErrConflict, item.Revision, item.Key, stored.Revision)
+			return fmt.Errorf("%w: expected revision %d of %s, found %d", engine.ErrConflict, item.Revision, item.Key,
+				stored.Revision)
 		}
 		return s.dir.WriteItem(next)
 	})

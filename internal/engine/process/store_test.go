@@ -65,7 +65,8 @@ func foreign(t *testing.T, s engine.Store) (untouched func() error) {
 		for _, kind := range storetest.Kinds {
 			item := known(t, s).files().Path(folder, kind.Name)
 			must(t, os.Mkdir(item+".folder", 0o700))
-			files = append(files, item, item+".job", item+".job.json", item+".job.item~", filepath.Join(item+".folder", "note.item"))
+			files = append(files, item, item+".job", item+".job.json", item+".job.item~",
+				filepath.Join(item+".folder", "note.item"))
 		}
 	}
 	for _, file := range files {
@@ -174,12 +175,15 @@ func after(moment int) time.Duration {
 func stored(t *testing.T) (opened, statedir.Dir) {
 	t.Helper()
 	e := open(t)
-	_, err := engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
+	_, err := engine.Put(t.Context(), e,
+		domain.ClusterDocument{Spec: domain.Cluster{Name: "lab", Engine: process.Name}})
 	must(t, err)
 	return e, e.files()
 }
 
-var workers = domain.AutoscalingPolicyDocument{Spec: domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "worker", Max: 4}}
+var workers = domain.AutoscalingPolicyDocument{
+	Spec: domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "worker", Max: 4},
+}
 
 // TestCorruptPolicies: an unreadable document is an error that names its file, and is not overwritten.
 func TestCorruptPolicies(t *testing.T) {
@@ -188,7 +192,8 @@ func TestCorruptPolicies(t *testing.T) {
 	must(t, err)
 	file := files.Item(engine.Key{Kind: domain.PolicyKind, Name: workers.Spec.Key()})
 	for content, reason := range map[string]string{
-		"{\"revision\":1}\n{\"version\":": "unexpected end", "{\"revision\":1}\n{\"version\":99,\"spec\":7}": "it has version 99",
+		"{\"revision\":1}\n{\"version\":":               "unexpected end",
+		"{\"revision\":1}\n{\"version\":99,\"spec\":7}": "it has version 99",
 		`{"version":`: "unexpected end", `{"version":1,"revision":0}`: "its first line has revision 0",
 	} {
 		must(t, os.WriteFile(file, []byte(content), 0o600))
@@ -203,7 +208,8 @@ func TestCorruptPolicies(t *testing.T) {
 			},
 		} {
 			err := do()
-			if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), reason) {
+			if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt ||
+				!strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), reason) {
 				t.Errorf("%s of %s: %v", what, content, err)
 			}
 		}

@@ -34,7 +34,9 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 
 // collect returns the agent's report for each host, and what runs. It asks the agent again if a running member is
 // missing from the report.
-func (e *Engine) collect(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+func (e *Engine) collect(
+	ctx context.Context, window time.Duration,
+) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {

@@ -61,7 +61,8 @@ func (m *Memory) put(item engine.Item) (engine.Item, error) {
 		return item, fmt.Errorf("the cluster: %w", engine.ErrNotFound)
 	}
 	if found := m.items[item.Key].Revision; found != item.Revision {
-		return item, fmt.Errorf("%w: expected revision %d of %s, found %d", engine.ErrConflict, item.Revision, item.Key, found)
+		return item, fmt.Errorf("%w: expected revision %d of %s, found %d", engine.ErrConflict, item.Revision, item.Key,
+			found)
 	}
 	item.Revision++
 	item.Where = item.String()

@@ -67,8 +67,9 @@ var Kinds = []domain.Kind{
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	tests := map[string]func(*testing.T, Harness, engine.Store){
-		"items": testItems, "names": testNames, "sizes": testSizes, "writers": testWriters, "the cluster's end": testEnd,
-		"corrupt items": testCorrupt, "foreign things": testForeign, "watch": testWatch, "deaths": testDeaths,
+		"items": testItems, "names": testNames, "sizes": testSizes, "writers": testWriters,
+		"the cluster's end": testEnd,
+		"corrupt items":     testCorrupt, "foreign things": testForeign, "watch": testWatch, "deaths": testDeaths,
 	}
 	for i, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) { tests[name](t, h, h.Open(t, fmt.Sprint("store", i))) })
@@ -154,7 +155,8 @@ func testItems(t *testing.T, _ Harness, s engine.Store) {
 		want(t, "after the first write", s, kind, job[kind])
 		for _, revision := range []int{0, 2} {
 			_, err := s.Put(ctx, engine.Item{Key: key, Revision: revision, Data: []byte("b")})
-			wantError(t, fmt.Sprintf("a write on top of revision %d, over revision 1", revision), err, engine.ErrConflict)
+			wantError(t, fmt.Sprintf("a write on top of revision %d, over revision 1", revision), err,
+				engine.ErrConflict)
 		}
 		job[kind] = put(t, s, key, 1, "\x00second\n{\xff "+kind.Name)
 		other := put(t, s, engine.Key{Kind: kind, Name: "job-2"}, 0, "other")
@@ -173,13 +175,15 @@ func testNames(t *testing.T, h Harness, s engine.Store) {
 	long := strings.Repeat("n", domain.MaxNameLength-1)
 	for _, kind := range Kinds {
 		var items []engine.Item
-		for _, name := range []string{"a", "a-b", "7", "a/b", "a/b-c", long + "a", long + "b", long + "a/" + long + "a", long + "a/" + long + "b"} {
+		for _, name := range []string{"a", "a-b", "7", "a/b", "a/b-c", long +
+			"a", long + "b", long + "a/" + long + "a", long + "a/" + long + "b"} {
 			items = append(items, put(t, s, engine.Key{Kind: kind, Name: name}, 0, name))
 		}
 		want(t, "under several names", s, kind, items...)
 		for _, name := range []string{"", "A", "a b", "../a", "a.b", "/", "a/", "a/b/c", "a\n", long + "aa"} {
 			_, err := s.Put(t.Context(), engine.Item{Key: engine.Key{Kind: kind, Name: name}, Data: []byte("a")})
-			if err == nil || errors.Is(err, engine.ErrConflict) || !strings.Contains(err.Error(), "lower-case letters") {
+			if err == nil || errors.Is(err, engine.ErrConflict) ||
+				!strings.Contains(err.Error(), "lower-case letters") {
 				t.Errorf("an item of the name %q: %v", name, err)
 			}
 		}
@@ -203,11 +207,14 @@ func testSizes(t *testing.T, h Harness, s engine.Store) {
 		key, most := engine.Key{Kind: kind, Name: "large"}, cmp.Or(kind.MaxBytes, h.MaxItem)
 		if most > 0 {
 			_, err := s.Put(t.Context(), engine.Item{Key: key, Data: make([]byte, most+1)})
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("takes %d bytes, and at most %d are allowed", most+1, most)) {
+			if err == nil ||
+				!strings.Contains(err.Error(),
+					fmt.Sprintf("takes %d bytes, and at most %d are allowed", most+1, most)) {
 				t.Errorf("an item that is too large: %v", err)
 			}
 		}
-		if _, err := s.Put(t.Context(), engine.Item{Key: key}); err == nil || !strings.Contains(err.Error(), "it is empty") {
+		if _, err := s.Put(t.Context(), engine.Item{Key: key}); err == nil ||
+			!strings.Contains(err.Error(), "it is empty") {
 			t.Errorf("an empty item: %v", err)
 		}
 		want(t, "after what was refused", s, kind)
@@ -225,7 +232,8 @@ func testWriters(t *testing.T, _ Harness, s engine.Store) {
 			var writers sync.WaitGroup
 			for i := range results {
 				writers.Go(func() {
-					results[i], errs[i] = s.Put(t.Context(), engine.Item{Key: key, Revision: round, Data: fmt.Append(nil, i)})
+					results[i], errs[i] = s.Put(t.Context(),
+						engine.Item{Key: key, Revision: round, Data: fmt.Append(nil, i)})
 				})
 			}
 			writers.Wait()
@@ -359,7 +367,9 @@ func testDeaths(t *testing.T, h Harness, s engine.Store) {
 	started(t, s)
 	for _, kind := range Kinds {
 		key := engine.Key{Kind: kind, Name: "job"}
-		for what, based := range map[string]int{"a write": 2, "a stale write": 1, "a write ahead": 4, "a deletion": -1} {
+		for what, based := range map[string]int{
+			"a write": 2, "a stale write": 1, "a write ahead": 4, "a deletion": -1,
+		} {
 			for moment, survived := 0, false; !survived; moment++ {
 				put(t, s, key, 0, "first")
 				before := put(t, s, key, 1, "second")
@@ -367,10 +377,13 @@ func testDeaths(t *testing.T, h Harness, s engine.Store) {
 				survived = h.Dying(t, s, change, moment)
 				found, err := s.Get(t.Context(), key)
 				isOld := err == nil && found.Revision == before.Revision && string(found.Data) == "second"
-				isNew := err == nil && found.Revision == before.Revision+1 && string(found.Data) == "mine" && based == before.Revision
+				isNew := err == nil && found.Revision == before.Revision+1 && string(found.Data) == "mine" &&
+					based == before.Revision
 				isGone := errors.Is(err, engine.ErrNotFound) && change.Delete
-				if !isOld && !isNew && !isGone || survived && (isNew != (based == before.Revision) || isGone != change.Delete) {
-					t.Fatalf("%s that died at moment %d (survived: %t) left %+v (%v)", what, moment, survived, found, err)
+				if !isOld && !isNew && !isGone ||
+					survived && (isNew != (based == before.Revision) || isGone != change.Delete) {
+					t.Fatalf("%s that died at moment %d (survived: %t) left %+v (%v)", what, moment, survived, found,
+						err)
 				}
 				want(t, "after "+what, s, kind, put(t, s, key, found.Revision, "next"))
 				must(t, s.Delete(t.Context(), key))

@@ -50,7 +50,8 @@ func testAgentKeys(t *testing.T, engine string) {
 		return err == nil && len(before) == 3
 	})
 	stolen := l.stealKeys()
-	acctest.Eventually(t, "an agent to answer whoever has the key", func() bool { return len(l.askWith(stolen, "node2").Reports) == 1 })
+	acctest.Eventually(t, "an agent to answer whoever has the key",
+		func() bool { return len(l.askWith(stolen, "node2").Reports) == 1 })
 	first, _ := l.keys()
 	if l.volumes(l.bed.Nodes...) != 3 {
 		t.Error("the histories of the agents are in no volumes")
@@ -84,7 +85,8 @@ func testAgentKeys(t *testing.T, engine string) {
 		t.Errorf("usage of node1 is %+v", u)
 	}
 	u := usage.Hosts["node2"]
-	named := strings.HasPrefix(u.Reason, "host node2: the agent at "+l.subnet+".") && strings.Contains(u.Reason, "claims to be node")
+	named := strings.HasPrefix(u.Reason, "host node2: the agent at "+l.subnet+".") &&
+		strings.Contains(u.Reason, "claims to be node")
 	if !named || u.MemoryMiB.Last != nil {
 		t.Errorf("usage of node2, whose agent claims to be that of node1, is %+v", u)
 	}
@@ -101,9 +103,12 @@ type keysLab struct {
 
 func newKeysLab(t *testing.T, engineName string) keysLab {
 	t.Helper()
-	l := keysLab{T: t, bed: testbed.New(t, testbed.Options{Nodes: 3, Engine: engineName}), subnet: swarmtest.OwnSubnet()}
+	l := keysLab{
+		T: t, bed: testbed.New(t, testbed.Options{Nodes: 3, Engine: engineName}), subnet: swarmtest.OwnSubnet(),
+	}
 	var err error
-	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{}, daemons.Program{File: acctest.Build(t, acctest.Provider)})
+	l.engine, err = Open(domain.ClusterRef{Engine: Name, Name: "keys"}, engine.Settings{},
+		daemons.Program{File: acctest.Build(t, acctest.Provider)})
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, l.engine.Dissolve(acctest.Bounded(t)))
@@ -151,7 +156,9 @@ func (l keysLab) awaitResidents() {
 }
 
 // remembered returns everything that agents remember, by host name, and why others did not report.
-func (l keysLab) remembered(ctx context.Context) (reports map[string]telemetry.Report, failures map[string]string, err error) {
+func (l keysLab) remembered(
+	ctx context.Context,
+) (reports map[string]telemetry.Report, failures map[string]string, err error) {
 	document, err := engine.Cluster(ctx, l.engine)
 	if err != nil {
 		return nil, nil, err
@@ -204,7 +211,8 @@ func (l keysLab) keepAsking(before map[string]telemetry.Report, hosts ...string)
 				}
 				telling++
 				if was := before[host]; !is.Since.Equal(was.Since) || is.Samples < was.Samples {
-					l.Errorf("%s told of %d samples since %s, and tells of %d since %s", host, was.Samples, was.Since, is.Samples, is.Since)
+					l.Errorf("%s told of %d samples since %s, and tells of %d since %s", host, was.Samples, was.Since,
+						is.Samples, is.Since)
 					return
 				}
 			}
@@ -273,7 +281,8 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 func (l keysLab) address(node string) string {
 	l.Helper()
 	tasks, err := l.bed.Nodes[0].Client().TaskList(l.Context(), swarm.TaskListOptions{Filters: filters.NewArgs(
-		filters.Arg("service", spec.ResidentName("keys", spec.KindAgent)), filters.Arg("node", node), filters.Arg("desired-state", "running"),
+		filters.Arg("service", spec.ResidentName("keys", spec.KindAgent)), filters.Arg("node", node),
+		filters.Arg("desired-state", "running"),
 	)})
 	must(l.T, err)
 	address := "" // while the agent is being replaced
@@ -316,7 +325,8 @@ func (l keysLab) claim(host string) {
 		env[i] = telemetry.NodeVariable + "=" + document.Spec.Hosts[host].ID
 		return live.Spec, true
 	}
-	must(l.T, l.engine.UpdateService(l.Context(), m, swarm.Service{}, spec.ResidentName("keys", spec.KindAgent), "", lie))
+	must(l.T,
+		l.engine.UpdateService(l.Context(), m, swarm.Service{}, spec.ResidentName("keys", spec.KindAgent), "", lie))
 	l.awaitResidents()
 }
 

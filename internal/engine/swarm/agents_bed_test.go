@@ -30,7 +30,8 @@ func TestMemberPosesAsAgent(t *testing.T) {
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "posing")
 	const name = "posing/member:1"
 	loadPrograms(t, s.bed, name, v1.Config{
-		Entrypoint: []string{"/member"}, Labels: map[string]string{spec.LabelCluster: s.name, spec.LabelKind: spec.KindAgent},
+		Entrypoint: []string{"/member"},
+		Labels:     map[string]string{spec.LabelCluster: s.name, spec.LabelKind: spec.KindAgent},
 	}, map[string]string{"/member": acctest.Member})
 
 	manager := s.bed.Nodes[0] // the only host whose address is known, so it needs an agent
@@ -40,7 +41,9 @@ func TestMemberPosesAsAgent(t *testing.T) {
 	must(t, err)
 	group, _ := s.group("job")
 	group.Template = domain.Template{Image: name, Args: []string{"wait"}}
-	group.Roles = map[string]domain.Role{"worker": {Replicas: new(1), Placement: domain.Placement{Hosts: []string{manager.Name}}}}
+	group.Roles = map[string]domain.Role{
+		"worker": {Replicas: new(1), Placement: domain.Placement{Hosts: []string{manager.Name}}},
+	}
 	start := time.Now()
 	must(t, r.Update(acctest.Bounded(t), group))
 	t.Cleanup(func() { must(t, r.Destroy(acctest.Bounded(t), group.Name)) })
@@ -49,7 +52,8 @@ func TestMemberPosesAsAgent(t *testing.T) {
 		t.Errorf("the host isn't known beside a member that poses as an agent: %+v", u)
 	}
 	members, err := manager.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
-		filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group.Name), filters.Arg("label", spec.LabelKind+"="+spec.KindAgent),
+		filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group.Name),
+		filters.Arg("label", spec.LabelKind+"="+spec.KindAgent),
 	)})
 	must(t, err)
 	if len(members) != 1 {
@@ -83,7 +87,8 @@ func (s *standing) usage(e *Engine, node *testbed.Node) (usage engine.Usage) {
 func execsIn(t *testing.T, node *testbed.Node, id string, since time.Time) (commands []string) {
 	t.Helper()
 	messages, errs := node.Client().Events(t.Context(), events.ListOptions{
-		Since: since.Add(-time.Minute).Format(time.RFC3339Nano), Until: time.Now().Add(time.Second).Format(time.RFC3339Nano),
+		Since:   since.Add(-time.Minute).Format(time.RFC3339Nano),
+		Until:   time.Now().Add(time.Second).Format(time.RFC3339Nano),
 		Filters: filters.NewArgs(filters.Arg("container", id), filters.Arg("type", string(events.ContainerEventType))),
 	})
 	for {
@@ -94,7 +99,8 @@ func execsIn(t *testing.T, node *testbed.Node, id string, since time.Time) (comm
 			if !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
-			commands = slices.DeleteFunc(commands, func(action string) bool { return !strings.HasPrefix(action, "exec_start") })
+			commands = slices.DeleteFunc(commands,
+				func(action string) bool { return !strings.HasPrefix(action, "exec_start") })
 			return slices.Compact(commands)
 		}
 	}

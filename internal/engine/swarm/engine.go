@@ -51,7 +51,9 @@ func Driver(program Program) engine.Driver {
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 			return Open(cluster, settings, program)
 		},
-		Clusters: store.Clusters, Schemes: []string{"ssh", "tcp", "unix"}, Endpoint: "address of a Swarm manager, as in DOCKER_HOST", Lookup: "the Docker Engine of DOCKER_HOST or the current Docker context",
+		Clusters: store.Clusters, Schemes: []string{"ssh", "tcp", "unix"},
+		Endpoint: "address of a Swarm manager, as in DOCKER_HOST",
+		Lookup:   "the Docker Engine of DOCKER_HOST or the current Docker context",
 	}
 }
 
@@ -73,7 +75,8 @@ func newEngine(in dockerapi.Swarm, program Program, m memory) *Engine {
 	of := members.New(in, held, m.members)
 	residents := daemons.New(in, program, held, of)
 	return &Engine{
-		in, items, store.NewLocks(items, m.locks), held, of, residents, daemons.NewAgents(in, of), nodes.New(in, of, residents), program, m,
+		in, items, store.NewLocks(items, m.locks), held, of, residents, daemons.NewAgents(in, of),
+		nodes.New(in, of, residents), program, m,
 	}
 }
 
@@ -84,7 +87,8 @@ func (e *Engine) Traits() engine.Traits {
 		MemberAddress: func(member string) string { return member },
 		Schedules:     true,
 		Supports: engine.Features{
-			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
+			Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true,
+			Containers: true,
 		},
 		Contained:     true,
 		NoResidents:   e.NoResidents(),

@@ -44,7 +44,8 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	t.Cleanup(func() { must(t, e.Dissolve(acctest.Bounded(t))) })
 	t.Cleanup(s.logResidents)
 	spec, problems, err := e.Complete(t.Context(), domain.Cluster{
-		Name: name, Engine: Name, Endpoint: e.Connection.Preferred(), Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
+		Name: name, Engine: Name, Endpoint: e.Connection.Preferred(),
+		Network: &domain.Network{Subnet: s.subnet + ".0.0/20"},
 	})
 	must(t, err)
 	must(t, problems.Err())
@@ -68,10 +69,13 @@ func (s *standing) logResidents() {
 		s.Log(err)
 	}
 	for _, service := range services {
-		tasks, err := docker.TaskList(ctx, swarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", service.ID))})
-		s.Logf("service %s, updated %s, placement %+v (%v):", service.Spec.Name, service.UpdatedAt, service.Spec.TaskTemplate.Placement, err)
+		tasks, err := docker.TaskList(ctx,
+			swarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", service.ID))})
+		s.Logf("service %s, updated %s, placement %+v (%v):", service.Spec.Name, service.UpdatedAt,
+			service.Spec.TaskTemplate.Placement, err)
 		for _, task := range tasks {
-			s.Logf("  task of %s on %s: %s, to be %s, since %s: %s %s", task.CreatedAt, task.NodeID, task.Status.State, task.DesiredState,
+			s.Logf("  task of %s on %s: %s, to be %s, since %s: %s %s", task.CreatedAt, task.NodeID, task.Status.State,
+				task.DesiredState,
 				task.Status.Timestamp, task.Status.Message, task.Status.Err)
 		}
 	}
@@ -80,7 +84,8 @@ func (s *standing) logResidents() {
 // open opens the cluster at an endpoint.
 func (s *standing) open(endpoint string) *Engine {
 	s.Helper()
-	e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: endpoint}, engine.Settings{}, daemons.Program{File: acctest.Build(s, acctest.Provider)})
+	e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: endpoint}, engine.Settings{},
+		daemons.Program{File: acctest.Build(s, acctest.Provider)})
 	must(s.T, err)
 	return e
 }
@@ -90,10 +95,11 @@ func (s *standing) group(name string) (domain.Group, domain.SecretValues) {
 	one := 1
 	return domain.Group{
 		Cluster: s.name, Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
-		Template: domain.Template{Image: swarmtest.MemberImage, Args: []string{"file:/etc/setting", "wait"}, Container: &domain.Container{
-			Configs: map[string]domain.ConfigFile{"setting": {Content: "a setting", Target: "/etc/setting"}},
-			Secrets: map[string]domain.SecretFile{"token": {Version: "1"}},
-		}},
+		Template: domain.Template{Image: swarmtest.MemberImage, Args: []string{"file:/etc/setting", "wait"},
+			Container: &domain.Container{
+				Configs: map[string]domain.ConfigFile{"setting": {Content: "a setting", Target: "/etc/setting"}},
+				Secrets: map[string]domain.SecretFile{"token": {Version: "1"}},
+			}},
 		Roles: map[string]domain.Role{"worker": {Replicas: &one}},
 	}, domain.SecretValues{"worker": {"token": []byte("a token")}}
 }
@@ -102,7 +108,8 @@ func (s *standing) group(name string) (domain.Group, domain.SecretValues) {
 func (s *standing) left(t *testing.T, group string) []string {
 	t.Helper()
 	docker := s.bed.Nodes[0].Client()
-	only := filters.NewArgs(filters.Arg("label", spec.LabelCluster+"="+s.name), filters.Arg("label", spec.LabelGroup+"="+group))
+	only := filters.NewArgs(filters.Arg("label", spec.LabelCluster+"="+s.name),
+		filters.Arg("label", spec.LabelGroup+"="+group))
 	var found []string
 	services, err := docker.ServiceList(t.Context(), swarm.ServiceListOptions{Filters: only})
 	must(t, err)
@@ -147,7 +154,9 @@ func (f faulty) run(t *testing.T, secrets domain.SecretValues, do func(reconcile
 	}()
 	process, err := proctree.Lookup(child.Process.Pid)
 	must(t, err)
-	e.Leases.Self = store.Owner{Machine: store.ThisProcess().Machine, Process: process.PID, StartTime: process.StartTime}
+	e.Leases.Self = store.Owner{
+		Machine: store.ThisProcess().Machine, Process: process.PID, StartTime: process.StartTime,
+	}
 	return do(reconcile.Reconciler{Engine: e, Secrets: secrets})
 }
 
@@ -197,7 +206,8 @@ func TestCallsFail(t *testing.T) {
 		mishaps := []struct {
 			what string
 			do   testbed.Action
-		}{{"fails", testbed.Fail("no space left on device")}, {"is lost", testbed.Drop()}, {"loses its answer", testbed.DropAnswer()}}
+		}{{"fails", testbed.Fail("no space left on device")}, {"is lost", testbed.Drop()},
+			{"loses its answer", testbed.DropAnswer()}}
 		for i, mishap := range mishaps {
 			for k := 1; k <= applies; k++ {
 				if !acctest.AllKills() && k%len(mishaps) != i {
@@ -214,8 +224,10 @@ func TestCallsFail(t *testing.T) {
 					must(t, next.Update(acctest.Bounded(t), group))
 					read, err := next.Read(t.Context(), group.Name)
 					must(t, err)
-					if changes := reconcile.Diff(read.Decision, read.Observed); len(changes) > 0 || read.Progress.Phase != domain.PhaseRunning || len(read.Observed) != 1 {
-						t.Errorf("the group is %s, its members are %+v; there are changes left: %+v", read.Progress.Phase, read.Observed, changes)
+					if changes := reconcile.Diff(read.Decision, read.Observed); len(changes) > 0 ||
+						read.Progress.Phase != domain.PhaseRunning || len(read.Observed) != 1 {
+						t.Errorf("the group is %s, its members are %+v; there are changes left: %+v",
+							read.Progress.Phase, read.Observed, changes)
 					}
 					if k <= destroys {
 						f.on(k, mishap.do)

@@ -67,10 +67,11 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 	created, err := m.ServiceCreate(t.Context(), theirs, swarm.ServiceCreateOptions{})
 	must(t, err)
 	t.Cleanup(func() { must(t, m.ServiceRemove(context.WithoutCancel(t.Context()), created.ID)) })
-	err = e.UpdateService(t.Context(), m, swarm.Service{}, theirs.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-		live.Spec.Labels = map[string]string{spec.LabelCluster: "elsewhere"}
-		return live.Spec, true
-	})
+	err = e.UpdateService(t.Context(), m, swarm.Service{}, theirs.Name, "",
+		func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			live.Spec.Labels = map[string]string{spec.LabelCluster: "elsewhere"}
+			return live.Spec, true
+		})
 	if err == nil || !strings.Contains(err.Error(), "no longer belongs to cluster") {
 		t.Errorf("the change ended with %v", err)
 	}

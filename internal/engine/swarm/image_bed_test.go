@@ -58,7 +58,8 @@ func shelfOf(t *testing.T, bed *testbed.Bed, cluster string, addresses map[strin
 		i := slices.IndexFunc(nodes, func(n dockerswarm.Node) bool { return n.Description.Hostname == node.Name })
 		hosts[node.Name] = domain.Host{Address: address, ID: nodes[i].ID}
 	}
-	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name, Hosts: hosts}})
+	_, err = engine.Put(t.Context(), e,
+		domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: Name, Hosts: hosts}})
 	must(t, err)
 	return s
 }
@@ -183,7 +184,8 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	// Another image is not overwritten, and nothing is changed on any host.
 	_, err := s.ProvideImage(t.Context(), second)
 	var taken *engine.ImageTakenError
-	if !errors.As(err, &taken) || len(taken.Taken) != 3 || taken.Taken["node2"] != s.id(1, first.ID) || taken.Wanted != second.ID {
+	if !errors.As(err, &taken) || len(taken.Taken) != 3 || taken.Taken["node2"] != s.id(1, first.ID) ||
+		taken.Wanted != second.ID {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	s.want(first.Name, first.ID, first.ID, first.ID)
@@ -253,7 +255,8 @@ func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 	mistaken := other
 	mistaken.ID = broken.ID
 	t.Cleanup(func() { s.forget(other.ID) })
-	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "the image received for \"failing/trainer:1\" is not "+broken.ID) {
+	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil ||
+		!strings.Contains(err.Error(), "the image received for \"failing/trainer:1\" is not "+broken.ID) {
 		t.Errorf("an archive of another image: %v", err)
 	}
 
@@ -263,12 +266,14 @@ func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 		"provide": func() error { _, err := far.ProvideImage(t.Context(), other); return err },
 		"remove":  func() error { _, err := far.RemoveImage(t.Context(), "trainer:1", other.ID); return err },
 	} {
-		if err := call(); !errors.Is(err, engine.ErrUnreachable) || !strings.Contains(err.Error(), "host node2 can't be reached") {
+		if err := call(); !errors.Is(err, engine.ErrUnreachable) ||
+			!strings.Contains(err.Error(), "host node2 can't be reached") {
 			t.Errorf("%s without a host: %v", name, err)
 		}
 	}
 	nowhere := shelfOf(t, bed, "addressless", map[string]string{"node1": "", "node2": "", "node3": ""})
-	if _, err := nowhere.FindImage(t.Context(), "trainer:1"); err == nil || !strings.Contains(err.Error(), "node2, node3 of cluster") || strings.Contains(err.Error(), "node1") {
+	if _, err := nowhere.FindImage(t.Context(), "trainer:1"); err == nil ||
+		!strings.Contains(err.Error(), "node2, node3 of cluster") || strings.Contains(err.Error(), "node1") {
 		t.Errorf("hosts without addresses: %v", err) // node1 is reached as the manager
 	}
 	none, _ := documentsOn(t, bed, "uncharted")
@@ -286,7 +291,10 @@ func builtFrom(t *testing.T, name string, files map[string]string) engine.ImageS
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
 	for _, file := range slices.Sorted(maps.Keys(files)) {
-		must(t, archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file, Mode: 0o755, Size: int64(len(files[file]))}))
+		must(t,
+			archive.WriteHeader(&tar.Header{
+				Typeflag: tar.TypeReg, Name: file, Mode: 0o755, Size: int64(len(files[file])),
+			}))
 		_, err := archive.Write([]byte(files[file]))
 		must(t, err)
 	}
@@ -303,7 +311,9 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	s := shelfOf(t, bed, "builds", nil)
 	const dockerfile = "FROM scratch AS base\nARG VERSION=none\nLABEL version=$VERSION\nCOPY train /train\nFROM base AS test\nLABEL stage=test\n"
 	spec := builtFrom(t, "builds/trainer:1", map[string]string{"sub/Dockerfile": dockerfile, "train": "first"})
-	spec.Build.Dockerfile, spec.Build.Target, spec.Build.Args = "sub/Dockerfile", "base", map[string]string{"VERSION": "7"}
+	spec.Build.Dockerfile, spec.Build.Target, spec.Build.Args = "sub/Dockerfile", "base", map[string]string{
+		"VERSION": "7",
+	}
 	first := s.provide(spec)
 	inspected, err := s.bed.Nodes[2].Client().ImageInspect(t.Context(), s.id(2, first))
 	must(t, err)
@@ -332,9 +342,12 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	if _, err := s.ProvideImage(t.Context(), unread); err == nil || !strings.Contains(err.Error(), "plan again") {
 		t.Errorf("an image that is gone since the plan: %v", err)
 	}
-	failing := builtFrom(t, "builds/failing:1", map[string]string{"Dockerfile": "FROM scratch\nLABEL a=b\nCOPY nothing /\n"})
+	failing := builtFrom(t, "builds/failing:1",
+		map[string]string{"Dockerfile": "FROM scratch\nLABEL a=b\nCOPY nothing /\n"})
 	_, err = s.ProvideImage(t.Context(), failing)
-	for _, phrase := range []string{`building image "builds/failing:1" on host node1`, "COPY failed", "Step 2/5 : LABEL a=b"} {
+	for _, phrase := range []string{
+		`building image "builds/failing:1" on host node1`, "COPY failed", "Step 2/5 : LABEL a=b",
+	} {
 		if err == nil || !strings.Contains(err.Error(), phrase) {
 			t.Errorf("a build that fails: %v, want %q", err, phrase)
 		}
@@ -380,13 +393,16 @@ func testImagesThatArePulled(t *testing.T, bed *testbed.Bed) {
 	s.remove(1, first)
 	t.Cleanup(func() { s.forget(second) })
 	_, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: name})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("host node1 has %s, host node2 has %s, host node3 has %s", s.id(0, first), s.id(1, second), s.id(2, first))) {
+	if err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("host node1 has %s, host node2 has %s, host node3 has %s",
+			s.id(0, first), s.id(1, second), s.id(2, first))) {
 		t.Errorf("hosts with different images: %v", err)
 	}
 	s.provide(engine.ImageSpec{Name: name, ID: first, Replaces: map[string]string{"node2": second}})
 
 	missing := host + "/trainer:nothing"
-	if _, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: missing}); err == nil || !strings.Contains(err.Error(), `host node3: pulling image "`+missing+`": `) {
+	if _, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: missing}); err == nil ||
+		!strings.Contains(err.Error(), `host node3: pulling image "`+missing+`": `) {
 		t.Errorf("an image that the registry has not: %v", err)
 	}
 }

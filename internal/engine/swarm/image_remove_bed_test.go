@@ -26,16 +26,19 @@ func testRemoveImage(t *testing.T, bed *testbed.Bed) {
 	s.provide(ours)
 	s.provide(foreign)
 	s.tag(1, foreign.ID, ours.Name)
-	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: s.id(2, ours.ID)}, nil, nil, nil, "")
+	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: s.id(2, ours.ID)},
+		nil, nil, nil, "")
 	must(t, err)
 	removeContainer := sync.OnceValue(func() error {
-		return s.bed.Nodes[2].Client().ContainerRemove(context.WithoutCancel(t.Context()), created.ID, container.RemoveOptions{Force: true})
+		return s.bed.Nodes[2].Client().ContainerRemove(context.WithoutCancel(t.Context()), created.ID,
+			container.RemoveOptions{Force: true})
 	})
 	t.Cleanup(func() { must(t, removeContainer()) })
 
 	left, err := s.RemoveImage(t.Context(), ours.Name, ours.ID)
 	must(t, err)
-	if len(left) != 2 || !strings.Contains(left["node2"], s.id(1, foreign.ID)) || !strings.Contains(left["node3"], created.ID[:12]) {
+	if len(left) != 2 || !strings.Contains(left["node2"], s.id(1, foreign.ID)) ||
+		!strings.Contains(left["node3"], created.ID[:12]) {
 		t.Errorf("left are %q", left)
 	}
 	s.want(ours.Name, "", foreign.ID, ours.ID)
@@ -49,7 +52,8 @@ func testRemoveImage(t *testing.T, bed *testbed.Bed) {
 	}
 	s.want(ours.Name, "", foreign.ID, "")
 
-	built := builtFrom(t, "removals/built:1", map[string]string{"Dockerfile": "FROM scratch\nCOPY train /\n", "train": "built"})
+	built := builtFrom(t, "removals/built:1",
+		map[string]string{"Dockerfile": "FROM scratch\nCOPY train /\n", "train": "built"})
 	s.provide(built)
 	left, err = s.RemoveImage(t.Context(), built.Name, "sha256:"+strings.Repeat("0", 64))
 	must(t, err)
@@ -70,7 +74,8 @@ func testRemoveImageOfServiceThatIsGone(t *testing.T, bed *testbed.Bed) {
 	manager, ours := s.bed.Nodes[0].Client(), archived(t, "leftovers/trainer:1", "no program")
 	s.provide(ours)
 	users := func(node *testbed.Node) int {
-		found, err := node.Client().ContainerList(t.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", ours.Name))})
+		found, err := node.Client().ContainerList(t.Context(),
+			container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", ours.Name))})
 		must(t, err)
 		return len(found)
 	}
@@ -84,7 +89,9 @@ func testRemoveImageOfServiceThatIsGone(t *testing.T, bed *testbed.Bed) {
 		},
 	}, dockerswarm.ServiceCreateOptions{})
 	must(t, err)
-	removeService := sync.OnceValue(func() error { return manager.ServiceRemove(context.WithoutCancel(t.Context()), service.ID) })
+	removeService := sync.OnceValue(func() error {
+		return manager.ServiceRemove(context.WithoutCancel(t.Context()), service.ID)
+	})
 	t.Cleanup(func() { must(t, removeService()) })
 	acctest.Eventually(t, "a container on each node", func() bool {
 		return !slices.ContainsFunc(s.bed.Nodes, func(node *testbed.Node) bool { return users(node) == 0 })
@@ -98,10 +105,12 @@ func testRemoveImageOfServiceThatIsGone(t *testing.T, bed *testbed.Bed) {
 		t.Errorf("left are %q, though the service is there", left)
 	}
 
-	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: s.id(2, ours.ID)}, nil, nil, nil, "")
+	created, err := s.bed.Nodes[2].Client().ContainerCreate(t.Context(), &container.Config{Image: s.id(2, ours.ID)},
+		nil, nil, nil, "")
 	must(t, err)
 	t.Cleanup(func() {
-		must(t, s.bed.Nodes[2].Client().ContainerRemove(context.WithoutCancel(t.Context()), created.ID, container.RemoveOptions{Force: true}))
+		must(t, s.bed.Nodes[2].Client().ContainerRemove(context.WithoutCancel(t.Context()), created.ID,
+			container.RemoveOptions{Force: true}))
 	})
 	must(t, removeService())
 	if left := remove(); len(left) != 1 || left["node3"] == "" {

@@ -33,9 +33,12 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	document, err := engine.Cluster(t.Context(), s)
 	must(t, err)
 	in := images.Surroundings{IDs: dockerapi.NodesOf(document.Spec, nodes), Nodes: dockerapi.NewNodes(nodes)}
-	member := func(index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec)) domain.MemberSpec {
+	member := func(
+		index int, host, image string, policy domain.PullPolicy, change ...func(*domain.MemberSpec),
+	) domain.MemberSpec {
 		spec := domain.MemberSpec{
-			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index), Host: host, Hash: "h", Run: 2,
+			Cluster: "members", Group: "g", Role: "worker", Index: index, Name: domain.MemberName("g", "worker", index),
+			Host: host, Hash: "h", Run: 2,
 			Image: image, Container: domain.Container{PullPolicy: policy},
 		}
 		for _, c := range change {
@@ -57,7 +60,9 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 		must(t, err)
 		return map[string]dockerswarm.Service{rendered.Name: {Spec: rendered}}
 	}
-	provide := func(in images.Surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec) (references []string, err error) {
+	provide := func(
+		in images.Surroundings, services map[string]dockerswarm.Service, specs ...domain.MemberSpec,
+	) (references []string, err error) {
 		in.Services = services
 		resolved, err := s.Resolve(t.Context(), specs, in)
 		for _, spec := range specs {
@@ -97,7 +102,8 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	check("what is pulled", references, err, here, there)
 	s.want(name, first, first, "")
 	asked := registry.asked()
-	references, err = provide(in, nil, member(0, "node1", name, domain.PullNever), member(1, "node2", name, domain.PullAlways))
+	references, err = provide(in, nil, member(0, "node1", name, domain.PullNever),
+		member(1, "node2", name, domain.PullAlways))
 	check("one image by two policies", references, err, here, name)
 	references, err = provide(in, nil, member(0, "node1", digest, domain.PullNever))
 	check("a digest that is there", references, err, digest)
@@ -124,7 +130,8 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	_, err = provide(in, nil, member(0, "node1", name, ""), member(2, "node3", name, ""))
 	refuses("hosts with different images", err, here+" on host node1", s.id(2, second)+" on host node3")
 	_, err = provide(in, running(member(0, "node1", name, ""), here), member(2, "node3", name, ""))
-	refuses("a host that differs from one that was changed before, in the same run", err, here+" on host node1", s.id(2, second)+" on host node3")
+	refuses("a host that differs from one that was changed before, in the same run", err, here+" on host node1",
+		s.id(2, second)+" on host node3")
 	former := member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 })
 	references, err = provide(in, running(former, here), member(2, "node3", name, ""))
 	check("a host that differs from one of an earlier run", references, err, s.id(2, second))
@@ -133,11 +140,17 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 
 	// The controller reaches no host but its own: for others it relies on the members that run there.
 	s.Connection.Settings.Controller = true
-	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
+	references, err = provide(in,
+		running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there),
+		member(0, "node2", name, ""))
 	check("a host that can't be asked, and runs the image", references, err, there)
-	references, err = provide(in, running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
+	references, err = provide(in,
+		running(member(0, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there),
+		member(0, "node2", name, ""))
 	check("a host that can't be asked, and runs the image in the member that starts again", references, err, there)
-	references, err = provide(in, running(member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), second), member(0, "node1", name, ""))
+	references, err = provide(in,
+		running(member(0, "node1", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), second),
+		member(0, "node1", name, ""))
 	check("a host that has another image by that name by now", references, err, second)
 	references, err = provide(in, nil, member(0, "node2", name, ""))
 	check("a host that can't be asked", references, err, name)

@@ -18,7 +18,8 @@ import (
 func documentsOn(t *testing.T, bed *testbed.Bed, cluster string) (*Engine, *testbed.Proxy) {
 	t.Helper()
 	proxy := testbed.NewProxy(t, bed.Nodes[0])
-	e, err := Open(domain.ClusterRef{Engine: Name, Name: cluster, Endpoint: proxy.Host()}, engine.Settings{}, daemons.Program{})
+	e, err := Open(domain.ClusterRef{Engine: Name, Name: cluster, Endpoint: proxy.Host()}, engine.Settings{},
+		daemons.Program{})
 	must(t, err)
 	t.Cleanup(func() {
 		proxy.Reset()

@@ -39,7 +39,8 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 	acctest.Eventually(t, dead.Name+" to be back", func() bool {
 		nodes, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		return err == nil && slices.ContainsFunc(nodes, func(n swarm.Node) bool {
-			return dockerapi.HostName(n) == dead.Name && dockerapi.IsReachable(n) && n.Status.State == swarm.NodeStateReady
+			return dockerapi.HostName(n) == dead.Name && dockerapi.IsReachable(n) &&
+				n.Status.State == swarm.NodeStateReady
 		})
 	})
 }
@@ -57,12 +58,16 @@ func TestManagersDie(t *testing.T) {
 			others = append(others, node.Host())
 		}
 		ref := domain.ClusterRef{Engine: Name, Name: "handover", Endpoint: nodes[0].Host()}
-		e, err := Open(ref, engine.Settings{Endpoints: others}, daemons.Program{File: acctest.Build(t, acctest.Provider)})
+		e, err := Open(ref, engine.Settings{Endpoints: others},
+			daemons.Program{File: acctest.Build(t, acctest.Provider)})
 		must(t, err)
 		return e
 	}
 	first := open(bed.Nodes[0])
-	spec, problems, err := first.Complete(ctx, domain.Cluster{Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(), Network: &domain.Network{Subnet: swarmtest.OwnSubnet() + ".0.0/20"}})
+	spec, problems, err := first.Complete(ctx, domain.Cluster{
+		Name: "handover", Engine: Name, Endpoint: bed.Nodes[0].Host(),
+		Network: &domain.Network{Subnet: swarmtest.OwnSubnet() + ".0.0/20"},
+	})
 	must(t, err)
 	must(t, problems.Err())
 	spec, err = first.Form(ctx, spec)
@@ -78,25 +83,33 @@ func TestManagersDie(t *testing.T) {
 	var met []string
 	one := 1
 	group := domain.Group{
-		Cluster: "handover", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Cluster: "handover", Name: "job", Framework: "none", RestartScope: domain.ScopeMember,
+		WaitFor:  domain.WaitRunning,
 		Template: domain.Template{Image: swarmtest.MemberImage, Args: []string{"wait"}},
-		Roles:    map[string]domain.Role{"worker": {Replicas: &one, Placement: domain.Placement{Hosts: []string{"node1"}}}},
+		Roles: map[string]domain.Role{
+			"worker": {Replicas: &one, Placement: domain.Placement{Hosts: []string{"node1"}}},
+		},
 	}
-	mortal := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
-		if call.Changes && (acctest.AllKills() || slices.Contains([]string{"Put group", "Start", "Remove"}, call.Name)) {
-			if dead != nil {
-				revive(ctx, t, bed, dead)
+	mortal := reconcile.Reconciler{
+		Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
+			if call.Changes &&
+				(acctest.AllKills() || slices.Contains([]string{"Put group", "Start", "Remove"}, call.Name)) {
+				if dead != nil {
+					revive(ctx, t, bed, dead)
+				}
+				dead = using(t, e, bed)
+				must(t, dead.Kill())
+				met = append(met, call.Name+" without "+dead.Name)
 			}
-			dead = using(t, e, bed)
-			must(t, dead.Kill())
-			met = append(met, call.Name+" without "+dead.Name)
-		}
-		return do()
-	})}
+			return do()
+		}),
+	}
 	if err := mortal.Update(ctx, group); err != nil {
 		t.Fatalf("the apply failed after %q: %v", met, err)
 	}
-	if len(met) < 3 || !slices.ContainsFunc(met, func(m string) bool { return m == "Start without node2" || m == "Start without node3" }) {
+	if len(met) < 3 ||
+		!slices.ContainsFunc(met,
+			func(m string) bool { return m == "Start without node2" || m == "Start without node3" }) {
 		t.Errorf("the deaths were %q", met)
 	}
 	if err := mortal.Destroy(ctx, group.Name); err != nil {
@@ -109,12 +122,14 @@ func TestManagersDie(t *testing.T) {
 	_, err = engine.Cluster(ctx, e.Items)
 	must(t, err)
 	group.Roles["worker"] = domain.Role{Replicas: &one, Placement: domain.Placement{Hosts: []string{"node3"}}}
-	leaderless := reconcile.Reconciler{Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
-		if call.Name == "Stage" && using(t, e, bed) == bed.Nodes[0] {
-			must(t, bed.Nodes[0].Kill())
-		}
-		return do()
-	})}
+	leaderless := reconcile.Reconciler{
+		Engine: engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
+			if call.Name == "Stage" && using(t, e, bed) == bed.Nodes[0] {
+				must(t, bed.Nodes[0].Kill())
+			}
+			return do()
+		}),
+	}
 	must(t, leaderless.Update(ctx, group))
 	if using(t, e, bed) == bed.Nodes[0] {
 		t.Error("the leader did not die")

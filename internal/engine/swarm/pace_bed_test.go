@@ -24,8 +24,10 @@ func TestStartInTurns(t *testing.T) {
 	room := max(8, runtime.NumCPU())
 	members := room + 4
 	tasks := f.startAtOnce(members)
-	first := slices.MinFunc(tasks, func(a, b dockerswarm.Task) int { return a.Status.Timestamp.Compare(b.Status.Timestamp) }).Status.Timestamp
-	begin := slices.MinFunc(tasks, func(a, b dockerswarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) }).CreatedAt
+	first := slices.MinFunc(tasks,
+		func(a, b dockerswarm.Task) int { return a.Status.Timestamp.Compare(b.Status.Timestamp) }).Status.Timestamp
+	begin := slices.MinFunc(tasks,
+		func(a, b dockerswarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) }).CreatedAt
 	early := 0
 	for _, task := range tasks {
 		// If none runs on a host after ten seconds, all others start.
@@ -46,9 +48,12 @@ func (f farm) startAtOnce(members int) []dockerswarm.Task {
 	for try := range tries {
 		name := fmt.Sprint("job", try)
 		must(f.T, f.Update(acctest.Bounded(f.T), domain.Group{
-			Cluster: "lab", Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+			Cluster: "lab", Name: name, Framework: "none", RestartScope: domain.ScopeMember,
+			WaitFor:  domain.WaitRunning,
 			Template: domain.Template{Image: memberImage, Args: []string{"wait"}},
-			Roles:    map[string]domain.Role{"worker": {Replicas: &members, Placement: domain.Placement{Hosts: []string{"node1"}}}},
+			Roles: map[string]domain.Role{
+				"worker": {Replicas: &members, Placement: domain.Placement{Hosts: []string{"node1"}}},
+			},
 		}))
 		tasks, err := f.docker.TaskList(f.Context(), dockerswarm.TaskListOptions{
 			Filters: filters.NewArgs(filters.Arg("label", "trainyard.group="+name)),

@@ -73,7 +73,8 @@ func (f farm) apply(spec domain.Group) {
 	f.Helper()
 	must(f.T, f.Update(acctest.Bounded(f), spec))
 	group := f.read()
-	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 || group.Progress.Phase != domain.PhaseRunning {
+	if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 ||
+		group.Progress.Phase != domain.PhaseRunning {
 		f.Fatalf("the group is %s (%s), and to be changed: %+v", group.Progress.Phase, group.Progress.Reason, changes)
 	}
 	if diff := cmp.Diff(spec, group.Found().Spec); diff != "" {
@@ -88,7 +89,10 @@ func (f farm) destroy() {
 	for _, node := range f.bed.Nodes {
 		// A busy Engine may take longer to remove them than the destroy waits for.
 		acctest.Eventually(f, "the containers to be gone from "+node.Name, func() bool {
-			left, err := node.Client().ContainerList(f.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=farm"))})
+			left, err := node.Client().ContainerList(f.Context(),
+				container.ListOptions{
+					All: true, Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=farm")),
+				})
 			must(f.T, err)
 			return len(left) == 0
 		})
@@ -108,7 +112,8 @@ func (f farm) tamper(do func(s *dockerswarm.ServiceSpec)) {
 	service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker", dockerswarm.ServiceInspectOptions{})
 	must(f.T, err)
 	do(&service.Spec)
-	_, err = f.docker.ServiceUpdate(f.Context(), service.ID, service.Version, service.Spec, dockerswarm.ServiceUpdateOptions{})
+	_, err = f.docker.ServiceUpdate(f.Context(), service.ID, service.Version, service.Spec,
+		dockerswarm.ServiceUpdateOptions{})
 	must(f.T, err)
 }
 
@@ -120,7 +125,8 @@ func (f farm) running() (ids []string) {
 	tasks, err := f.docker.TaskList(f.Context(), dockerswarm.TaskListOptions{})
 	must(f.T, err)
 	for _, task := range tasks {
-		if task.ServiceID == service.ID && task.Status.State == dockerswarm.TaskStateRunning && task.DesiredState == dockerswarm.TaskStateRunning {
+		if task.ServiceID == service.ID && task.Status.State == dockerswarm.TaskStateRunning &&
+			task.DesiredState == dockerswarm.TaskStateRunning {
 			ids = append(ids, task.ID)
 		}
 	}
@@ -158,7 +164,8 @@ func TestPoolLifecycle(t *testing.T) {
 	for _, replicas := range []int{5, 1, 0} {
 		n := uint64(replicas)
 		f.tamper(func(s *dockerswarm.ServiceSpec) { s.Mode.Replicated.Replicas = &n })
-		acctest.Eventually(t, "the other number to show", func() bool { return *f.read().Found().Spec.Roles["worker"].Replicas == replicas })
+		acctest.Eventually(t, "the other number to show",
+			func() bool { return *f.read().Found().Spec.Roles["worker"].Replicas == replicas })
 		left := f.running()
 		f.apply(spec)
 		kept := slices.DeleteFunc(f.running(), func(id string) bool { return !slices.Contains(left, id) })
@@ -173,7 +180,8 @@ func TestPoolLifecycle(t *testing.T) {
 		t.Errorf("an update of 7 at a time is found as %d", got)
 	}
 	f.apply(spec)
-	spec = f.group(3, func(r *domain.Role) { r.Update = domain.Update{Parallelism: 2, OnFailure: domain.UpdateContinue} })
+	spec = f.group(3,
+		func(r *domain.Role) { r.Update = domain.Update{Parallelism: 2, OnFailure: domain.UpdateContinue} })
 	f.apply(spec)
 	if now := f.running(); !cmp.Equal(sorted(three), sorted(now)) {
 		t.Errorf("for how they are updated, workers %v have become %v", three, now)
@@ -210,11 +218,13 @@ func TestPoolUpdatePaused(t *testing.T) {
 	// The reconciler does the rollback.
 	f.apply(f.group(3))
 	back := func(r *domain.Role) { r.Update.OnFailure = domain.UpdateRollback }
-	if err := f.Update(acctest.Bounded(t), f.group(3, fails, back)); err == nil || !strings.Contains(err.Error(), "was rolled back") {
+	if err := f.Update(acctest.Bounded(t), f.group(3, fails, back)); err == nil ||
+		!strings.Contains(err.Error(), "was rolled back") {
 		t.Fatalf("workers that fail and go back: %v", err)
 	}
 	group := f.read()
-	if diff := cmp.Diff(f.group(3), group.Found().Spec); diff != "" || len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
+	if diff := cmp.Diff(f.group(3), group.Found().Spec); diff != "" ||
+		len(reconcile.Diff(group.Decision, group.Observed)) > 0 {
 		t.Errorf("it is found as something else than before (-want +got):\n%s", diff)
 	}
 	f.destroy()
@@ -231,7 +241,9 @@ func TestFilesOfMembers(t *testing.T) {
 		t.Fatalf("there are the files %v", first)
 	}
 	stranger, err := f.docker.ConfigCreate(t.Context(), dockerswarm.ConfigSpec{
-		Annotations: dockerswarm.Annotations{Name: "stranger", Labels: map[string]string{"trainyard.cluster": "another", "trainyard.group": "farm", "trainyard.kind": "file"}}, Data: []byte("x"),
+		Annotations: dockerswarm.Annotations{Name: "stranger", Labels: map[string]string{
+			"trainyard.cluster": "another", "trainyard.group": "farm", "trainyard.kind": "file",
+		}}, Data: []byte("x"),
 	})
 	must(t, err)
 

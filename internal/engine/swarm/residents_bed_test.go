@@ -51,7 +51,8 @@ func (s *standing) residentHosts(image string) map[string][]string {
 	for _, task := range tasks {
 		labels := task.Spec.ContainerSpec.Labels
 		kind := labels[spec.LabelKind]
-		if labels[spec.LabelCluster] == s.name && task.Spec.ContainerSpec.Image == image && task.Status.State == swarm.TaskStateRunning {
+		if labels[spec.LabelCluster] == s.name && task.Spec.ContainerSpec.Image == image &&
+			task.Status.State == swarm.TaskStateRunning {
 			hosts[kind] = append(hosts[kind], view.Host(task.NodeID))
 			slices.Sort(hosts[kind])
 		}
@@ -80,7 +81,8 @@ func (s *standing) change(kind string, change func(*swarm.ServiceSpec)) {
 	acctest.Eventually(s, "the change of the "+kind, func() bool {
 		service := s.residents()[kind]
 		change(&service.Spec)
-		_, err := s.bed.Nodes[0].Client().ServiceUpdate(s.Context(), service.ID, service.Version, service.Spec, swarm.ServiceUpdateOptions{})
+		_, err := s.bed.Nodes[0].Client().ServiceUpdate(s.Context(), service.ID, service.Version, service.Spec,
+			swarm.ServiceUpdateOptions{})
 		if !dockerapi.OutOfSequence(err) {
 			must(s.T, err)
 		}
@@ -108,9 +110,12 @@ func TestResidentsFromARegistry(t *testing.T) {
 	first, next := name+"@"+digestOf(t, img), name+"@"+digestOf(t, moved)
 	start := func(image, password string) error {
 		settings := engine.Settings{Docker: engine.DockerSettings{
-			ControllerImage: image, Registries: map[string]engine.RegistryCredentials{host: {Username: "ops", Password: engine.Secret(password)}},
+			ControllerImage: image, Registries: map[string]engine.RegistryCredentials{
+				host: {Username: "ops", Password: engine.Secret(password)},
+			},
 		}}
-		e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: s.bed.Nodes[0].Host()}, settings, daemons.Program{File: "/no/program"})
+		e, err := Open(domain.ClusterRef{Engine: Name, Name: s.name, Endpoint: s.bed.Nodes[0].Host()}, settings,
+			daemons.Program{File: "/no/program"})
 		must(t, err)
 		return e.StartController(acctest.Bounded(t))
 	}
@@ -119,7 +124,8 @@ func TestResidentsFromARegistry(t *testing.T) {
 		"an image that is not there": start(host+"/trainyard:nothing", "hunter2"),
 		"the wrong password":         start(name, "guess"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "(controller_image) is not on the manager and can't be pulled") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "(controller_image) is not on the manager and can't be pulled") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -131,7 +137,8 @@ func TestResidentsFromARegistry(t *testing.T) {
 	t.Cleanup(func() {
 		for _, node := range s.bed.Nodes {
 			for _, image := range []string{first, next} {
-				_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), image, dockerimage.RemoveOptions{Force: true})
+				_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), image,
+					dockerimage.RemoveOptions{Force: true})
 				if err != nil && !cerrdefs.IsNotFound(err) {
 					t.Error(err)
 				}
@@ -176,7 +183,9 @@ func TestResidentsFromARegistry(t *testing.T) {
 	must(t, s.open(s.bed.Nodes[0].Host()).StartController(acctest.Bounded(t)))
 	own := s.residents()[spec.KindController].Spec.TaskTemplate.ContainerSpec.Image
 	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
-		return !strings.HasPrefix(own, host) && cmp.Equal(s.residentHosts(own), map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
+		return !strings.HasPrefix(own, host) &&
+			cmp.Equal(s.residentHosts(own),
+				map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
 	})
 
 	// A node without the image rejects the agent, as one that has just joined: there is no second attempt.
@@ -184,8 +193,10 @@ func TestResidentsFromARegistry(t *testing.T) {
 	s.change(spec.KindAgent, func(spec *swarm.ServiceSpec) { spec.TaskTemplate.Placement = &swarm.Placement{} })
 	acctest.Eventually(t, "the agents to keep off the nodes without the image", func() bool {
 		now := s.residents()[spec.KindAgent].Spec.TaskTemplate.Placement
-		return now != nil && cmp.Equal(now.Constraints, before[spec.KindAgent].Spec.TaskTemplate.Placement.Constraints) &&
-			cmp.Equal(s.residentHosts(own), map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
+		return now != nil &&
+			cmp.Equal(now.Constraints, before[spec.KindAgent].Spec.TaskTemplate.Placement.Constraints) &&
+			cmp.Equal(s.residentHosts(own),
+				map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
 	})
 
 	// A cluster may do without agents.
@@ -222,7 +233,9 @@ func TestResidentImageLoadedAtOnce(t *testing.T) {
 		for _, node := range bed.Nodes {
 			for range 4 {
 				all.Go(func() {
-					if err := images.LoadOnce(t.Context(), node.Client(), name, func() ([]byte, error) { return archive.Bytes(), nil }); err != nil {
+					if err := images.LoadOnce(t.Context(), node.Client(), name, func() ([]byte, error) {
+						return archive.Bytes(), nil
+					}); err != nil {
 						t.Errorf("%s: %v", node.Name, err)
 					}
 				})
@@ -251,10 +264,12 @@ func (s *standing) network() network.Summary {
 func (s *standing) controllerOn(network string) bool {
 	s.Helper()
 	tasks, err := s.bed.Nodes[0].Client().TaskList(s.Context(), swarm.TaskListOptions{
-		Filters: filters.NewArgs(filters.Arg("service", spec.ResidentName(s.name, spec.KindController)), filters.Arg("desired-state", "running")),
+		Filters: filters.NewArgs(filters.Arg("service", spec.ResidentName(s.name, spec.KindController)),
+			filters.Arg("desired-state", "running")),
 	})
 	must(s.T, err)
-	return len(tasks) == 1 && tasks[0].Status.State == swarm.TaskStateRunning && len(tasks[0].NetworksAttachments) == 1 &&
+	return len(tasks) == 1 && tasks[0].Status.State == swarm.TaskStateRunning &&
+		len(tasks[0].NetworksAttachments) == 1 &&
 		tasks[0].NetworksAttachments[0].Network.ID == network && len(tasks[0].NetworksAttachments[0].Addresses) == 1
 }
 
@@ -267,7 +282,8 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 	found := map[string]uint64{}
 	for _, p := range processes {
 		line, err := p.CmdLine()
-		if err != nil || !slices.ContainsFunc(line, func(arg string) bool { return strings.HasPrefix(arg, subnet+":") }) {
+		if err != nil ||
+			!slices.ContainsFunc(line, func(arg string) bool { return strings.HasPrefix(arg, subnet+":") }) {
 			continue
 		}
 		of, err := procfs.NewFS(fmt.Sprintf("/proc/%d", p.PID))
@@ -278,7 +294,8 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 			sockets, _ := table()
 			for _, s := range sockets {
 				const listening = 10
-				if s.St == listening && (s.LocalPort == telemetry.MetricsPort || s.LocalPort == telemetry.ControllerMetricsPort) {
+				if s.St == listening &&
+					(s.LocalPort == telemetry.MetricsPort || s.LocalPort == telemetry.ControllerMetricsPort) {
 					found[s.LocalAddr.String()] = s.LocalPort
 				}
 			}
@@ -327,10 +344,13 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	must(t, err)
 	must(t, e.StartController(acctest.Bounded(t)))
 	after := s.residents()
-	if diff := cmp.Diff(before.Spec, after[spec.KindController].Spec); diff != "" || after[spec.KindController].ID != before.ID || after[spec.KindAgent].ID != "" {
-		t.Errorf("the controller, and agents %+v, after another start (-before +after):\n%s", after[spec.KindAgent], diff)
+	if diff := cmp.Diff(before.Spec, after[spec.KindController].Spec); diff != "" ||
+		after[spec.KindController].ID != before.ID || after[spec.KindAgent].ID != "" {
+		t.Errorf("the controller, and agents %+v, after another start (-before +after):\n%s", after[spec.KindAgent],
+			diff)
 	}
-	acctest.Eventually(t, "the controller to run on the network again", func() bool { return s.controllerOn(network.ID) })
+	acctest.Eventually(t, "the controller to run on the network again",
+		func() bool { return s.controllerOn(network.ID) })
 
 	anew := document.Spec
 	anew.Network = &domain.Network{Subnet: s.subnet + ".0.0/20", Attachable: true}
@@ -367,15 +387,17 @@ func TestImageDroppedMeanwhile(t *testing.T) {
 
 	docker := bed.Nodes[0].Client()
 	dropped := 0
-	proxy.On(testbed.Fault{Match: testbed.Matching(http.MethodPost, "/services/create"), Nth: 1, Do: swarmtest.Before(func() {
-		found, err := docker.ImageList(t.Context(), dockerimage.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", images.ProgramRepository))})
-		must(t, err)
-		for _, image := range found {
-			_, err := docker.ImageRemove(t.Context(), image.ID, dockerimage.RemoveOptions{Force: true})
+	proxy.On(testbed.Fault{Match: testbed.Matching(http.MethodPost, "/services/create"), Nth: 1,
+		Do: swarmtest.Before(func() {
+			found, err := docker.ImageList(t.Context(),
+				dockerimage.ListOptions{Filters: filters.NewArgs(filters.Arg("reference", images.ProgramRepository))})
 			must(t, err)
-			dropped++
-		}
-	})})
+			for _, image := range found {
+				_, err := docker.ImageRemove(t.Context(), image.ID, dockerimage.RemoveOptions{Force: true})
+				must(t, err)
+				dropped++
+			}
+		})})
 	must(t, e.StartController(acctest.Bounded(t)))
 	if dropped != 1 {
 		t.Fatalf("%d images were dropped, want that of the program", dropped)

@@ -50,7 +50,8 @@ func loadPrograms(t *testing.T, bed *testbed.Bed, name string, config v1.Config,
 	must(t, bed.Load(t.Context(), name, archive.Bytes()))
 	t.Cleanup(func() {
 		for _, node := range bed.Nodes {
-			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name, dockerimage.RemoveOptions{Force: true})
+			_, err := node.Client().ImageRemove(context.WithoutCancel(t.Context()), name,
+				dockerimage.RemoveOptions{Force: true})
 			must(t, err)
 		}
 	})
@@ -64,8 +65,10 @@ func (s *standing) running(node *testbed.Node, kind string) (swarm.Task, contain
 	tasks, err := dockerapi.Live(s.open(node.Host()).Connection).Tasks(s.Context())
 	must(s.T, err)
 	i := slices.IndexFunc(tasks, func(t swarm.Task) bool {
-		return t.Spec.ContainerSpec.Labels[spec.LabelCluster] == s.name && t.Spec.ContainerSpec.Labels[spec.LabelKind] == kind &&
-			t.NodeID == info.Swarm.NodeID && t.Status.State == swarm.TaskStateRunning && t.DesiredState == swarm.TaskStateRunning
+		return t.Spec.ContainerSpec.Labels[spec.LabelCluster] == s.name &&
+			t.Spec.ContainerSpec.Labels[spec.LabelKind] == kind &&
+			t.NodeID == info.Swarm.NodeID && t.Status.State == swarm.TaskStateRunning &&
+			t.DesiredState == swarm.TaskStateRunning
 	})
 	if i < 0 {
 		s.Fatalf("no %s runs on %s: %+v", kind, node.Name, tasks)
@@ -146,12 +149,14 @@ func testAgentRights(t *testing.T, engineName string) {
 		t.Errorf("its container drops %v, adds %v, is privileged: %v", given.CapDrop, given.CapAdd, given.Privileged)
 	}
 	if i := slices.IndexFunc(given.Mounts, func(m mount.Mount) bool { return m.Target == daemons.HostProc }); i < 0 ||
-		!given.Mounts[i].ReadOnly || given.Mounts[i].BindOptions == nil || !given.Mounts[i].BindOptions.NonRecursive || !given.ReadonlyRootfs {
+		!given.Mounts[i].ReadOnly || given.Mounts[i].BindOptions == nil || !given.Mounts[i].BindOptions.NonRecursive ||
+		!given.ReadonlyRootfs {
 		t.Errorf("its mounts are %+v, on a root that is read-only: %v", given.Mounts, given.ReadonlyRootfs)
 	}
 	status, complaint := s.does(manager, agent.ID, "file:/proc/1/status")
 	const none = `:\t0000000000000000\n`
-	for _, want := range []string{"CapInh" + none, "CapPrm" + none, "CapEff" + none, "CapBnd" + none, `NoNewPrivs:\t1\n`} {
+	for _, want := range []string{"CapInh" +
+		none, "CapPrm" + none, "CapEff" + none, "CapBnd" + none, `NoNewPrivs:\t1\n`} {
 		if !strings.Contains(status, want) {
 			t.Errorf("its status has no %s: %s %s", want, status, complaint)
 		}
@@ -171,7 +176,8 @@ func testAgentRights(t *testing.T, engineName string) {
 		}
 	}
 
-	if u := s.usage(e, manager).Members[member]; u.CPUs.Last == nil || u.MemoryMiB.Last == nil || *u.MemoryMiB.Last <= 0 {
+	if u := s.usage(e, manager).Members[member]; u.CPUs.Last == nil || u.MemoryMiB.Last == nil ||
+		*u.MemoryMiB.Last <= 0 {
 		t.Errorf("of a member that isn't root: %+v", u)
 	}
 	observed, err := e.Observe(t.Context(), group.Name)
@@ -182,7 +188,8 @@ func testAgentRights(t *testing.T, engineName string) {
 		"\ntrainyard_member_info{cluster=%q,group=%q,id=%q,member=%q,role=\"worker\"} 1\n"
 	for at, want := range map[string]string{
 		fmt.Sprintf("%s:%d", address, telemetry.MetricsPort): fmt.Sprintf(used, id, manager.Name),
-		fmt.Sprintf("%s:%d", spec.ResidentName(s.name, spec.KindController), telemetry.ControllerMetricsPort): fmt.Sprintf(
+		fmt.Sprintf("%s:%d", spec.ResidentName(s.name, spec.KindController),
+			telemetry.ControllerMetricsPort): fmt.Sprintf(
 			whose, s.name, group.Name, id, member),
 	} {
 		acctest.Eventually(t, "to be told"+want, func() bool {

@@ -146,14 +146,17 @@ func foreign(t *testing.T, bed *testbed.Bed) func() error {
 	docker := bed.Nodes[0].Client()
 	one := uint64(1)
 	spec := dockerswarm.ServiceSpec{
-		Annotations:  dockerswarm.Annotations{Name: "stranger"},
-		TaskTemplate: dockerswarm.TaskSpec{ContainerSpec: &dockerswarm.ContainerSpec{Image: memberImage, Args: []string{"wait"}}},
-		Mode:         dockerswarm.ServiceMode{Replicated: &dockerswarm.ReplicatedService{Replicas: &one}},
+		Annotations: dockerswarm.Annotations{Name: "stranger"},
+		TaskTemplate: dockerswarm.TaskSpec{
+			ContainerSpec: &dockerswarm.ContainerSpec{Image: memberImage, Args: []string{"wait"}},
+		},
+		Mode: dockerswarm.ServiceMode{Replicated: &dockerswarm.ReplicatedService{Replicas: &one}},
 	}
 	created, err := docker.ServiceCreate(t.Context(), spec, dockerswarm.ServiceCreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := docker.ServiceRemove(context.WithoutCancel(t.Context()), created.ID); err != nil && !cerrdefs.IsNotFound(err) {
+		if err := docker.ServiceRemove(context.WithoutCancel(t.Context()), created.ID); err != nil &&
+			!cerrdefs.IsNotFound(err) {
 			t.Error(err)
 		}
 	})

@@ -66,5 +66,6 @@ func (a absence) next(hosts map[string]domain.Host, unreached map[string]bool, b
 
 // equal reports whether two findings are the same.
 func (a absence) equal(b absence) bool {
-	return maps.EqualFunc(a.Since, b.Since, time.Time.Equal) && maps.Equal(a.Lost, b.Lost) && maps.Equal(a.Forgotten, b.Forgotten)
+	return maps.EqualFunc(a.Since, b.Since, time.Time.Equal) && maps.Equal(a.Lost, b.Lost) &&
+		maps.Equal(a.Forgotten, b.Forgotten)
 }

@@ -24,13 +24,17 @@ func TestAbsence(t *testing.T) {
 		looked          time.Duration
 		lost, forgotten bool
 	}{
-		"for a moment":           {absence{}, away("a"), time.Hour, false, false},
-		"for long":               {absence{Since: since(lostAfter)}, away("a"), time.Hour, true, false},
-		"with most of them":      {absence{Since: since(lostAfter)}, away("a", "b"), time.Hour, false, false},
-		"when nobody looked":     {absence{Since: since(time.Hour)}, away("a"), lostAfter - 1, false, false},
-		"lost before":            {absence{Since: since(time.Hour), Lost: away("a")}, away("a", "b"), 0, true, false},
-		"forgotten":              {absence{Since: since(0), Lost: away("a"), Forgotten: away("a")}, away("a"), 0, true, true},
-		"forgotten, and is back": {absence{Since: since(0), Lost: away("a"), Forgotten: away("a")}, away(), 0, false, false},
+		"for a moment":       {absence{}, away("a"), time.Hour, false, false},
+		"for long":           {absence{Since: since(lostAfter)}, away("a"), time.Hour, true, false},
+		"with most of them":  {absence{Since: since(lostAfter)}, away("a", "b"), time.Hour, false, false},
+		"when nobody looked": {absence{Since: since(time.Hour)}, away("a"), lostAfter - 1, false, false},
+		"lost before":        {absence{Since: since(time.Hour), Lost: away("a")}, away("a", "b"), 0, true, false},
+		"forgotten": {
+			absence{Since: since(0), Lost: away("a"), Forgotten: away("a")}, away("a"), 0, true, true,
+		},
+		"forgotten, and is back": {
+			absence{Since: since(0), Lost: away("a"), Forgotten: away("a")}, away(), 0, false, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := c.before.next(hosts, c.unreached, now.Add(-c.looked), now)

@@ -20,7 +20,8 @@ func TestAgentThatHostsCantStart(t *testing.T) {
 	f := newHosts(t)
 	provider := filepath.Join(t.TempDir(), "provider")
 	must(t, os.Link(f.provider, provider))
-	libctest.Program(t, filepath.Join(filepath.Dir(provider), telemetry.AgentName), loaderOf(t), "GLIBC_2.2.5", "GLIBC_2.99")
+	libctest.Program(t, filepath.Join(filepath.Dir(provider), telemetry.AgentName), loaderOf(t), "GLIBC_2.2.5",
+		"GLIBC_2.99")
 	f.Engine = f.open(0, provider)
 	f.sh(1, "printf '#!/bin/sh\n' >/usr/local/bin/nvidia-smi && chmod 755 /usr/local/bin/nvidia-smi")
 
@@ -28,7 +29,8 @@ func TestAgentThatHostsCantStart(t *testing.T) {
 	must(t, err)
 	name := f.host(1).Name
 	if len(problems) != 1 || !problems[0].Warning || problems[0].Path.String() != `hosts["`+name+`"].address` ||
-		!strings.Contains(problems[0].Detail, "has glibc 2.") || !strings.Contains(problems[0].Detail, telemetry.AgentName+" needs glibc 2.99 or newer") {
+		!strings.Contains(problems[0].Detail, "has glibc 2.") ||
+		!strings.Contains(problems[0].Detail, telemetry.AgentName+" needs glibc 2.99 or newer") {
 		t.Errorf("the problems are %v, want a warning of host %s alone", problems, name)
 	}
 	f.form(f.spec) // it waits for the agents

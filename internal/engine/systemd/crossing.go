@@ -24,7 +24,9 @@ const crossingPatience = sshclient.UsualLimit
 // checkCrossings adds a problem for each host that the controller could not reach from the store host, but only a
 // warning for a host of the cluster with unchanged addresses, as it may be back soon. If the store host's SSH server
 // forbids forwarding, nothing is reported.
-func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts) {
+func (e *Engine) checkCrossings(
+	ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts,
+) {
 	store := managerOf(cluster)
 	if _, looked := found[store]; !looked {
 		return
@@ -51,11 +53,13 @@ func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, 
 			at = domain.Path{"hosts", domain.Key(name), "address"}
 		}
 		say := problems.Add
-		if known, joined := p.hosts[name]; joined && known.Address == host.Address && known.AdvertiseAddress == host.AdvertiseAddress {
+		if known, joined := p.hosts[name]; joined && known.Address == host.Address &&
+			known.AdvertiseAddress == host.AdvertiseAddress {
 			say = problems.Warn
 		}
 		say(at, "Controller can't reach host", "the controller runs on host %q, and can't reach host %q at %s: %v. "+
-			"Set advertise_address to an address at which the hosts reach each other, with a port if its SSH port differs from that in address",
+			"Set advertise_address to an address at which the hosts reach each other, with a port if its SSH port "+
+			"differs from that in address",
 			store, name, e.crossing(host), failed[name])
 	}
 }

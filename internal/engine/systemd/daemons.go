@@ -72,7 +72,8 @@ func (e *Engine) StopController(ctx context.Context) error {
 	if err != nil {
 		return unlessGone(err)
 	}
-	if _, err := askHost(ctx, e, p, p.ledger.Store, relay.StopController, none); err != nil && !errors.Is(err, engine.ErrNotFound) {
+	if _, err := askHost(ctx, e, p, p.ledger.Store, relay.StopController, none); err != nil &&
+		!errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
 	_, failed := askAll(ctx, e, p, relay.StopController, none)

@@ -52,7 +52,8 @@ var (
 // Driver returns the driver of this engine.
 func Driver(program Program) engine.Driver {
 	return engine.Driver{
-		Endpoint: "ssh:// address of a host", Schemes: []string{"ssh"}, Lookup: "nowhere: it needs the address of a host",
+		Endpoint: "ssh:// address of a host", Schemes: []string{"ssh"},
+		Lookup: "nowhere: it needs the address of a host",
 		Open: func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 			return Open(ref, settings, program)
 		},
@@ -112,7 +113,8 @@ func (e *Engine) Snapshot() engine.Engine {
 	all := engine.Once(func(ctx context.Context) ([]domain.Observed, error) { return snapshot.readMembers(ctx, "") })
 	snapshot.observe = func(ctx context.Context, group string) ([]domain.Observed, error) {
 		observed, err := all(ctx)
-		return slices.DeleteFunc(slices.Clone(observed), func(o domain.Observed) bool { return group != "" && o.Group != group }), err
+		return slices.DeleteFunc(slices.Clone(observed),
+			func(o domain.Observed) bool { return group != "" && o.Group != group }), err
 	}
 	snapshot.gpus, snapshot.files = engine.Once(snapshot.readGPUs), engine.Once(snapshot.findFiles)
 	snapshot.residents = engine.Once(snapshot.readResidents)
@@ -123,7 +125,8 @@ func (e *Engine) Snapshot() engine.Engine {
 func (e *Engine) now() *Engine {
 	now := *e
 	now.looks = nil
-	now.place, now.observe, now.gpus, now.files, now.residents = now.find, now.readMembers, now.readGPUs, now.findFiles, now.readResidents
+	now.place, now.observe, now.gpus, now.files, now.residents = now.find, now.readMembers, now.readGPUs, now.findFiles,
+		now.readResidents
 	return &now
 }
 
@@ -144,7 +147,9 @@ func (e *Engine) Recognise(ctx context.Context, id string) error {
 		return err
 	}
 	if document.Spec.ID != id {
-		return &engine.ElsewhereError{Where: fmt.Sprintf("another cluster %q, created since", e.ref.Name), Expected: "the one in the state"}
+		return &engine.ElsewhereError{
+			Where: fmt.Sprintf("another cluster %q, created since", e.ref.Name), Expected: "the one in the state",
+		}
 	}
 	return nil
 }
@@ -152,7 +157,8 @@ func (e *Engine) Recognise(ctx context.Context, id string) error {
 // clusters returns the names of the clusters that a host is in.
 func clusters(ctx context.Context, endpoint string, settings engine.Settings, program Program) ([]string, error) {
 	if endpoint == "" {
-		return nil, fmt.Errorf("cluster %w: the engine %q needs the address of a host, such as ssh://ops@gpu1", engine.ErrNotFound, Name)
+		return nil, fmt.Errorf("cluster %w: the engine %q needs the address of a host, such as ssh://ops@gpu1",
+			engine.ErrNotFound, Name)
 	}
 	reach, err := newReach("", settings, program)
 	if err != nil {

@@ -43,7 +43,8 @@ func TestLogins(t *testing.T) {
 	asRoot.startedOnce(g)
 	release, err := f.Lock(f.bounded(), "mine", engine.Holder{Who: "ops", Process: os.Getpid()})
 	f.must(err)
-	if _, err := asRoot.Lock(f.bounded(), "mine", engine.Holder{Who: "root", Process: os.Getpid()}); err == nil || !strings.Contains(err.Error(), "locked by ops") {
+	if _, err := asRoot.Lock(f.bounded(), "mine", engine.Holder{Who: "root", Process: os.Getpid()}); err == nil ||
+		!strings.Contains(err.Error(), "locked by ops") {
 		t.Errorf("another login finds the lock: %v", err)
 	}
 	f.must(release())
@@ -53,7 +54,10 @@ func TestLogins(t *testing.T) {
 
 	key, err := exec.Command("ssh-keygen", "-y", "-f", f.bed.KeyFile).Output()
 	f.must(err)
-	f.sh(2, fmt.Sprintf("useradd -m plain && mkdir /home/plain/.ssh && echo '%s' > /home/plain/.ssh/authorized_keys && chown -R plain /home/plain/.ssh", strings.TrimSpace(string(key))))
+	f.sh(2, fmt.Sprintf(
+		"useradd -m plain && mkdir /home/plain/.ssh && echo '%s' > /home/plain/.ssh/authorized_keys && chown -R plain /home/plain/.ssh",
+		strings.TrimSpace(string(key)),
+	))
 	plain := f.spec
 	plain.Hosts = map[string]domain.Host{"host1": f.spec.Hosts["host1"], "host3": f.spec.Hosts["host3"]}
 	host := plain.Hosts["host3"]
@@ -61,7 +65,8 @@ func TestLogins(t *testing.T) {
 	plain.Hosts["host3"] = host
 	_, problems, err := f.Complete(f.bounded(), plain)
 	f.must(err)
-	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), `plain ALL=(ALL) NOPASSWD: ALL`) || strings.Contains(err.Error(), "host1") {
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), `plain ALL=(ALL) NOPASSWD: ALL`) ||
+		strings.Contains(err.Error(), "host1") {
 		t.Errorf("a user without sudo: %v", err)
 	}
 	asRoot.finish()
@@ -75,9 +80,13 @@ func (f faulty) keyIsForTheRelay(cluster string) {
 	known, err := knownhosts.New(f.bed.KnownHosts)
 	f.must(err)
 	asked := map[string]func(*ssh.Client) (io.Closer, error){
-		"a connection with a port of the host":   func(c *ssh.Client) (io.Closer, error) { return c.Dial("tcp", "127.0.0.1:22") },
-		"a connection with a socket of the host": func(c *ssh.Client) (io.Closer, error) { return c.Dial("unix", "/run/dbus/system_bus_socket") },
-		"a port of the host":                     func(c *ssh.Client) (io.Closer, error) { return c.Listen("tcp", "127.0.0.1:0") },
+		"a connection with a port of the host": func(c *ssh.Client) (io.Closer, error) {
+			return c.Dial("tcp", "127.0.0.1:22")
+		},
+		"a connection with a socket of the host": func(c *ssh.Client) (io.Closer, error) {
+			return c.Dial("unix", "/run/dbus/system_bus_socket")
+		},
+		"a port of the host": func(c *ssh.Client) (io.Closer, error) { return c.Listen("tcp", "127.0.0.1:0") },
 		"a terminal": func(c *ssh.Client) (io.Closer, error) {
 			session, err := c.NewSession()
 			f.must(err)
@@ -96,12 +105,14 @@ func (f faulty) keyIsForTheRelay(cluster string) {
 	for key, gets := range map[string]bool{cluster: false, string(user): true} {
 		signer, err := ssh.ParsePrivateKey([]byte(key))
 		f.must(err)
-		client, err := ssh.Dial("tcp", f.host(1).SSH, &ssh.ClientConfig{User: "ops", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: known})
+		client, err := ssh.Dial("tcp", f.host(1).SSH,
+			&ssh.ClientConfig{User: "ops", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: known})
 		f.must(err)
 		for what, ask := range asked {
 			got, err := ask(client)
 			if (err == nil) != gets {
-				f.Errorf("%s is for who has a user's key; with %s: %v", what, map[bool]string{true: "that", false: "the cluster's"}[gets], err)
+				f.Errorf("%s is for who has a user's key; with %s: %v", what,
+					map[bool]string{true: "that", false: "the cluster's"}[gets], err)
 			}
 			if err == nil {
 				_ = got.Close() // a session has ended

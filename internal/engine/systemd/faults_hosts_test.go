@@ -59,10 +59,12 @@ func TestAllHostsStartAnew(t *testing.T) {
 			}
 		}
 		members, starts := f.observed(f.Engine, "ended"), f.starts("ended")
-		if first := members["ended-on1-0"]; first.State != domain.StateCompleted || *first.ExitCode != 0 || starts[first.Name] != 1 {
+		if first := members["ended-on1-0"]; first.State != domain.StateCompleted || *first.ExitCode != 0 ||
+			starts[first.Name] != 1 {
 			t.Errorf("what completed is %+v, after %v", first, starts)
 		}
-		if second := members["ended-on2-0"]; second.State != domain.StateFailed || *second.ExitCode != 3 || starts[second.Name] != 1 {
+		if second := members["ended-on2-0"]; second.State != domain.StateFailed || *second.ExitCode != 3 ||
+			starts[second.Name] != 1 {
 			t.Errorf("what failed is %+v, after %v", second, starts)
 		}
 	}
@@ -135,7 +137,8 @@ func TestCopyCatchesUp(t *testing.T) {
 		f.eventually("the copy to be up to date", func() bool {
 			own, copied := f.ledger(0), f.ledger(2)
 			own.Host, copied.Host = "", ""
-			documents := "cd " + f.dir().Path("documents") + " && { sha256sum *; true; }" // one may be replaced meanwhile
+			// one may be replaced meanwhile
+			documents := "cd " + f.dir().Path("documents") + " && { sha256sum *; true; }"
 			return own == copied && f.sh(0, documents) == f.sh(2, documents)
 		})
 	}

@@ -62,7 +62,8 @@ func TestKilledBetweenApplies(t *testing.T) {
 	f.anywhere(awaitSSH)
 	// All are back: an end is noticed, and the controller stops the rest.
 	f.sh(1, "pkill -TERM -f '^"+f.member+"'")
-	f.eventually("the end of a member", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].State == domain.StateCompleted })
+	f.eventually("the end of a member",
+		func() bool { return f.observed(f.Engine, "job")["job-on2-0"].State == domain.StateCompleted })
 	_, err := reconcile.Reconciler{Engine: f.Engine}.AwaitResidents(f.bounded())
 	f.must(err)
 	if starts := f.starts("job"); starts["job-on2-0"] != 1 {

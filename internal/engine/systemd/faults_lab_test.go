@@ -62,7 +62,9 @@ func newHostsOf(t *testing.T, hosts int) faulty {
 	beds <- struct{}{}
 	t.Cleanup(func() { <-beds })
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: hosts, Mounts: []string{shared}})
-	f := faulty{t, lab{bed: bed, spec: specOn(bed, "lab"), provider: provider}, member, &tally{faults: map[string]int{}}}
+	f := faulty{
+		t, lab{bed: bed, spec: specOn(bed, "lab"), provider: provider}, member, &tally{faults: map[string]int{}},
+	}
 	f.Engine = f.open(0, provider)
 	t.Cleanup(func() {
 		t.Log(f.tally)
@@ -168,9 +170,11 @@ func (f faulty) sh(host int, command string) string {
 // group returns a group with a member on each of some hosts, which records its start and then runs the steps.
 func (f faulty) group(name string, hosts []int, steps ...string) domain.Group {
 	g := domain.Group{
-		Cluster: f.spec.Name, Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Cluster: f.spec.Name, Name: name, Framework: "none", RestartScope: domain.ScopeMember,
+		WaitFor: domain.WaitRunning,
 		Template: domain.Template{Command: []string{
-			"/bin/sh", "-c", `echo "$TRAINYARD_MEMBER" >> ` + startsFile + `; member=$1; shift; exec "$member" "$@"`, "sh", f.member,
+			"/bin/sh", "-c", `echo "$TRAINYARD_MEMBER" >> ` + startsFile + `; member=$1; shift; exec "$member" "$@"`,
+			"sh", f.member,
 		}, Args: steps},
 		Roles: map[string]domain.Role{},
 	}
@@ -205,12 +209,14 @@ func (f faulty) observed(e engine.Engine, group string) map[string]domain.Observ
 // processes returns the hosts on which processes of each member of a group run, once per process.
 func (f faulty) processes(group string) map[string][]string {
 	f.Helper()
-	script := fmt.Sprintf(`for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] && readlink $p/cwd; done; true`, f.member)
+	script := fmt.Sprintf(`for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] && readlink $p/cwd; done; true`,
+		f.member)
 	found := map[string][]string{}
 	for i, h := range f.bed.Hosts {
 		for line := range strings.Lines(f.sh(i, script)) {
 			member := strings.TrimSpace(line)
-			if dir := f.dir().WorkDir(""); strings.HasPrefix(member, dir) && strings.HasPrefix(filepath.Base(member), group+"-on") {
+			if dir := f.dir().WorkDir(""); strings.HasPrefix(member, dir) &&
+				strings.HasPrefix(filepath.Base(member), group+"-on") {
 				found[filepath.Base(member)] = append(found[filepath.Base(member)], h.Name)
 			}
 		}
@@ -254,7 +260,8 @@ func (f faulty) started(g domain.Group, times int) {
 	members := f.observed(f.Engine, g.Name)
 	processes, starts := f.running(g.Name, len(members)), f.starts(g.Name)
 	if len(members) != len(g.Roles) || len(processes) != len(members) || len(starts) != len(members) {
-		f.Errorf("%d roles have the members %v, the processes %v, the starts %v", len(g.Roles), members, processes, starts)
+		f.Errorf("%d roles have the members %v, the processes %v, the starts %v", len(g.Roles), members, processes,
+			starts)
 	}
 	for range len(g.Roles) - len(members) {
 		f.tally.look(nil, 0, times)
@@ -262,7 +269,8 @@ func (f faulty) started(g domain.Group, times int) {
 	for name, o := range members {
 		f.tally.look(processes[name], starts[name], times)
 		if o.State != domain.StateRunning || !slices.Equal(processes[name], []string{o.Host}) || starts[name] != times {
-			f.Errorf("%s is %s on %s, runs on %v, and was started %d times, not %d", name, o.State, o.Host, processes[name], starts[name], times)
+			f.Errorf("%s is %s on %s, runs on %v, and was started %d times, not %d", name, o.State, o.Host,
+				processes[name], starts[name], times)
 		}
 	}
 }
@@ -316,11 +324,18 @@ func (f faulty) finish() {
 func (f faulty) nothingLeft(cluster string) {
 	f.Helper()
 	left := map[string]string{
-		"units":     fmt.Sprintf("systemctl list-units --all --plain --no-legend 'trainyard-%s*' 'trainyard@%s*'", cluster, cluster),
-		"files":     fmt.Sprintf("ls -d %s/%s /etc/systemd/system/*trainyard@%s* /etc/systemd/system/*/trainyard@%s* 2>/dev/null; true", layout.Clusters, cluster, cluster, cluster),
-		"keys":      fmt.Sprintf("grep -h ' trainyard cluster %s$' /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; true", cluster),
+		"units": fmt.Sprintf("systemctl list-units --all --plain --no-legend 'trainyard-%s*' 'trainyard@%s*'",
+			cluster, cluster),
+		"files": fmt.Sprintf(
+			"ls -d %s/%s /etc/systemd/system/*trainyard@%s* /etc/systemd/system/*/trainyard@%s* 2>/dev/null; true",
+			layout.Clusters, cluster, cluster, cluster,
+		),
+		"keys": fmt.Sprintf(
+			"grep -h ' trainyard cluster %s$' /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; true", cluster,
+		),
 		"processes": fmt.Sprintf("pgrep -af -- '--cluster %s( |$)'; true", cluster),
-		"members":   fmt.Sprintf(`for p in /proc/[0-9]*; do readlink $p/cwd; done | grep '^%s/%s/'; true`, layout.Clusters, cluster),
+		"members": fmt.Sprintf(`for p in /proc/[0-9]*; do readlink $p/cwd; done | grep '^%s/%s/'; true`,
+			layout.Clusters, cluster),
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		remaining := ""

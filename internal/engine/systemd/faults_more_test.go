@@ -34,7 +34,8 @@ func TestFullDisk(t *testing.T) {
 	changed := f.group("job", everyHost, "print:changed", "wait")
 	err := reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), changed)
 	t.Logf("an apply on a full disk: %v", err)
-	if err == nil || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), "host2") {
+	if err == nil || !strings.Contains(err.Error(), "no space left on device") ||
+		!strings.Contains(err.Error(), "host2") {
 		t.Errorf("an apply on a full disk: %v", err)
 	}
 	f.sh(1, "touch /var/tmp/go")
@@ -76,7 +77,8 @@ func TestUpgrade(t *testing.T) {
 	after := ""
 	f.eventually("the others to run", func() bool {
 		after = f.anywhere(residents)
-		return strings.Count(after, " 3 ") == 1 && strings.Count(after, " 2 ") == 2 && len(strings.Split(after, "\n")) == 3
+		return strings.Count(after, " 3 ") == 1 && strings.Count(after, " 2 ") == 2 &&
+			len(strings.Split(after, "\n")) == 3
 	})
 	if old := strings.Fields(ran)[2]; strings.Contains(after, old) {
 		t.Errorf("there ran %s, and there run %s", ran, after)
@@ -158,7 +160,8 @@ func TestHostForgotten(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "host host2: ") {
 		t.Errorf("a dead host is taken out: %v", err)
 	}
-	if err := f.Forget(f.bounded(), "host3"); err == nil || !strings.Contains(err.Error(), "host host3 can be reached") {
+	if err := f.Forget(f.bounded(), "host3"); err == nil ||
+		!strings.Contains(err.Error(), "host host3 can be reached") {
 		t.Errorf("a host that is there is to be forgotten: %v", err)
 	}
 	if output := f.runs(err, "forget"); !strings.Contains(output, "Host host2 was removed from cluster lab") {

@@ -48,7 +48,8 @@ func TestNetworkCut(t *testing.T) {
 
 	f.suffers(1, networkCut)
 	cut := time.Now()
-	f.eventually("the cut to be noticed", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].HostTrouble != "" })
+	f.eventually("the cut to be noticed",
+		func() bool { return f.observed(f.Engine, "job")["job-on2-0"].HostTrouble != "" })
 	f.update(f.group("during", []int{0, 2}, "wait"))
 	err := reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), f.group("there", []int{1}, "wait"))
 	if err == nil || !strings.Contains(err.Error(), "host2 can't be reached") {
@@ -62,7 +63,8 @@ func TestNetworkCut(t *testing.T) {
 		return time.Since(cut) > 35*time.Second // longer than a lease
 	})
 	f.must(f.host(1).Heal())
-	f.eventually("the host to be back", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].HostTrouble == "" })
+	f.eventually("the host to be back",
+		func() bool { return f.observed(f.Engine, "job")["job-on2-0"].HostTrouble == "" })
 	f.startedOnce(g)
 	f.sh(1, "touch /var/tmp/go")
 	f.must(<-waited)
@@ -78,7 +80,8 @@ func TestStoreHostCutOff(t *testing.T) {
 	g := f.group("job", everyHost, "wait")
 	f.update(g)
 	waited := f.waits(f.openThrough(stalling(t, f.host(0))))
-	held, release, err := f.open(0, f.provider).Hold(t.Context(), "mine", engine.Holder{Who: "the test", Process: os.Getpid()})
+	held, release, err := f.open(0, f.provider).Hold(t.Context(), "mine",
+		engine.Holder{Who: "the test", Process: os.Getpid()})
 	f.must(err)
 	second := f.group("second", everyHost, "wait")
 	cutting := dying(f.open(0, f.provider), "Start", func() { f.suffers(0, networkCut) })
@@ -96,7 +99,8 @@ func TestStoreHostCutOff(t *testing.T) {
 	f.must(f.host(0).Heal())
 	f.must(<-waited)
 	f.eventually("the lock to be free", func() bool {
-		free, err := f.open(0, f.provider).Lock(f.bounded(), "mine", engine.Holder{Who: "another", Process: os.Getpid()})
+		free, err := f.open(0, f.provider).Lock(f.bounded(), "mine",
+			engine.Holder{Who: "another", Process: os.Getpid()})
 		if err == nil {
 			f.must(free())
 		}
@@ -165,7 +169,8 @@ func (f faulty) openThrough(s *stalled) *systemd.Engine {
 	f.must(err)
 	var lines strings.Builder
 	for line := range strings.Lines(string(known)) {
-		lines.WriteString(strings.ReplaceAll(line, knownhosts.Normalize(f.host(0).SSH), knownhosts.Normalize(s.address)))
+		lines.WriteString(strings.ReplaceAll(line, knownhosts.Normalize(f.host(0).SSH),
+			knownhosts.Normalize(s.address)))
 	}
 	own := filepath.Join(f.TempDir(), "known_hosts")
 	f.must(os.WriteFile(own, []byte(lines.String()), 0o600))
@@ -183,7 +188,8 @@ func (f faulty) openThrough(s *stalled) *systemd.Engine {
 func TestLockGivenUp(t *testing.T) {
 	f := newFaulty(t)
 	way := stalling(t, f.host(0))
-	held, release, err := f.openThrough(way).Hold(t.Context(), "mine", engine.Holder{Who: "the first", Process: os.Getpid()})
+	held, release, err := f.openThrough(way).Hold(t.Context(), "mine",
+		engine.Holder{Who: "the first", Process: os.Getpid()})
 	f.must(err)
 	way.mu.Lock()
 	<-held.Done()
@@ -225,7 +231,8 @@ func TestLockOfWhoIsCutOff(t *testing.T) {
 	taken := time.Now()
 	select {
 	case at := <-lost:
-		t.Logf("it was lost after %s, and another's after %s", at.Sub(stalled).Round(time.Second), taken.Sub(stalled).Round(time.Second))
+		t.Logf("it was lost after %s, and another's after %s", at.Sub(stalled).Round(time.Second),
+			taken.Sub(stalled).Round(time.Second))
 	default:
 		t.Error("another has the lock, and its holder doesn't know")
 	}

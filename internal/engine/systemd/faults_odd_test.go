@@ -27,7 +27,8 @@ func TestOddHosts(t *testing.T) {
 		name string
 		test func(faulty)
 	}{
-		{"refused", faulty.refusesOddHosts}, {"read-only usr, noexec tmp", faulty.worksOnReadOnlyUsr}, {"clocks an hour off", faulty.worksWithClocksOff},
+		{"refused", faulty.refusesOddHosts}, {"read-only usr, noexec tmp", faulty.worksOnReadOnlyUsr},
+		{"clocks an hour off", faulty.worksWithClocksOff},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := f
@@ -48,7 +49,8 @@ func instead(program, script string) (does, undoes string) {
 // nothing is installed there.
 func (f faulty) refusesOddHosts() {
 	mounted := func(flags string) (does, undoes string) {
-		return fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=600m,%[2]s none %[1]s", layout.Home, flags), "umount " + layout.Home
+		return fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=600m,%[2]s none %[1]s", layout.Home,
+			flags), "umount " + layout.Home
 	}
 	const needs = "Trainyard needs systemd 247 or newer as PID 1, as in Debian 11, Ubuntu 22.04, RHEL 9 and later"
 	type oddity struct{ does, undoes string }
@@ -58,13 +60,15 @@ func (f faulty) refusesOddHosts() {
 		summary, detail string
 	}{
 		"another architecture": {
-			of(instead("uname", `[ "$*" = -m ] && echo ppc64le || exec /bin/uname "$@"`)), "No program for the architecture",
+			of(instead("uname", `[ "$*" = -m ] && echo ppc64le || exec /bin/uname "$@"`)),
+			"No program for the architecture",
 			"has the architecture ppc64le (ppc64le); Trainyard has programs for " + runtime.GOARCH +
 				`. Set one for it in the provider's configuration: agent_binaries = { ppc64le = "PATH" }`,
 		},
 		"no systemd": {
 			oddity{"mount --bind /dev/null /bin/systemctl", "umount /bin/systemctl"}, "No systemd",
-			"has no systemd: it runs Debian GNU/Linux 12 (bookworm), with systemd as PID 1; " + needs + ". Use another host, or install a distribution with systemd on this one",
+			"has no systemd: it runs Debian GNU/Linux 12 (bookworm), with systemd as PID 1; " + needs +
+				". Use another host, or install a distribution with systemd on this one",
 		},
 		"another first process": {
 			oddity{
@@ -76,7 +80,8 @@ func (f faulty) refusesOddHosts() {
 		},
 		"an old systemd": {
 			of(instead("systemctl", `echo "systemd 245 (245.4-4ubuntu3)"`)), "systemd too old",
-			"has systemd 245 (Debian GNU/Linux 12 (bookworm)); " + needs + ". Use another host, or upgrade the system to a newer release",
+			"has systemd 245 (Debian GNU/Linux 12 (bookworm)); " + needs +
+				". Use another host, or upgrade the system to a newer release",
 		},
 		"a read-only place": {
 			of(mounted("ro")), "Read-only disk",
@@ -129,16 +134,19 @@ func (f faulty) worksOnReadOnlyUsr() {
 func (f faulty) worksWithClocksOff() {
 	clock, off := acctest.BuildOffClock(f.T), []time.Duration{-time.Hour, time.Hour}
 	for i, off := range off {
-		f.sh(i, fmt.Sprintf("printf %%s %d >%s && cp %s /lib/clock.so && echo /lib/clock.so >/etc/ld.so.preload && systemctl daemon-reexec",
-			int(off.Seconds()), clock.Says, clock.Library))
+		f.sh(i,
+			fmt.Sprintf("printf %%s %d >%s && cp %s /lib/clock.so && echo /lib/clock.so >/etc/ld.so.preload && systemctl daemon-reexec",
+				int(off.Seconds()), clock.Says, clock.Library))
 	}
 	f.Engine = f.open(0, clock.Program)
 	_, problems, err := f.Complete(f.bounded(), f.spec)
 	f.must(err)
 	f.must(problems.Err())
 	for i, want := range []string{"behind", "ahead of"} {
-		pattern := regexp.MustCompile("^host \"" + f.host(i).Name + `" \(.*\) has a clock (1h0m\ds|5\dm\d+s) ` + want + " this machine's .* a minute is allowed")
-		if len(problems) != 2 || !problems[i].Warning || problems[i].Path.String() != fmt.Sprintf("hosts[%q].address", f.host(i).Name) || !pattern.MatchString(problems[i].Detail) {
+		pattern := regexp.MustCompile("^host \"" + f.host(i).Name + `" \(.*\) has a clock (1h0m\ds|5\dm\d+s) ` + want +
+			" this machine's .* a minute is allowed")
+		if len(problems) != 2 || !problems[i].Warning || problems[i].Path.String() != fmt.Sprintf("hosts[%q].address",
+			f.host(i).Name) || !pattern.MatchString(problems[i].Detail) {
 			f.Fatalf("the plan says %v", problems)
 		}
 	}
@@ -156,7 +164,10 @@ func (f faulty) worksWithClocksOff() {
 			}
 		}
 		// The end is in the future by the controller's clock.
-		f.sh(1, fmt.Sprintf(`for p in $(pgrep -f '^%s wait'); do case $(readlink /proc/$p/cwd) in */%s-*) kill -KILL $p;; esac; done`, f.member, g.Name))
+		f.sh(1, fmt.Sprintf(
+			`for p in $(pgrep -f '^%s wait'); do case $(readlink /proc/$p/cwd) in */%s-*) kill -KILL $p;; esac; done`,
+			f.member, g.Name,
+		))
 		starts := map[string]int{domain.MemberName(g.Name, "on1", 0): 1, domain.MemberName(g.Name, "on2", 0): 2}
 		if scope == domain.ScopeGroup {
 			starts[domain.MemberName(g.Name, "on1", 0)] = 2
@@ -175,7 +186,8 @@ func (f faulty) worksWithClocksOff() {
 	release, err := f.Lock(f.bounded(), "mine", engine.Holder{Who: "one", Process: os.Getpid()})
 	f.must(err)
 	other := f.open(1, clock.Program)
-	if _, err := other.Lock(f.bounded(), "mine", engine.Holder{Who: "other", Process: os.Getpid()}); err == nil || !strings.Contains(err.Error(), "locked by one") {
+	if _, err := other.Lock(f.bounded(), "mine", engine.Holder{Who: "other", Process: os.Getpid()}); err == nil ||
+		!strings.Contains(err.Error(), "locked by one") {
 		f.Errorf("another finds the lock: %v", err)
 	}
 	f.must(release())

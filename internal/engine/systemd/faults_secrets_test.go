@@ -35,7 +35,9 @@ func TestSecretsFollowMembers(t *testing.T) {
 	}
 	update := func(version, value string) {
 		t.Helper()
-		f.must(reconcile.Reconciler{Engine: f.Engine, Secrets: domain.SecretValues{"on2": {"token": []byte(value)}}}.Update(f.bounded(), group(version)))
+		f.must(reconcile.Reconciler{
+			Engine: f.Engine, Secrets: domain.SecretValues{"on2": {"token": []byte(value)}},
+		}.Update(f.bounded(), group(version)))
 	}
 	reads := func(value string, times int) {
 		t.Helper()
@@ -77,7 +79,8 @@ journalctl --no-pager | grep %[1]s; systemctl show '*' | grep %[1]s; ps -ef | gr
 	f.must(f.host(from).Start(f.bounded()))
 	f.suffers(to, reboot)
 	f.eventually("the member to run again", func() bool {
-		return strings.Count(f.sh(to, "cat "+f.dir().Log("job-on2-0")), fmt.Sprintf("%x", sha256.Sum256([]byte(first)))) == 2
+		return strings.Count(f.sh(to, "cat "+f.dir().Log("job-on2-0")),
+			fmt.Sprintf("%x", sha256.Sum256([]byte(first)))) == 2
 	})
 	f.eventually("the host that is back to forget its member", func() bool {
 		return f.sh(from, "ls "+f.dir().Path("secrets")) == ""

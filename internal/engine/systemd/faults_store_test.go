@@ -87,7 +87,8 @@ func (f faulty) readable(e engine.Engine, store string, groups int) {
 	}
 	f.observed(e, "job")
 	err = f.refused(e)
-	if err == nil || !strings.Contains(err.Error(), "its store host "+store+" is down") || !strings.Contains(err.Error(), "trainyard promote ") {
+	if err == nil || !strings.Contains(err.Error(), "its store host "+store+" is down") ||
+		!strings.Contains(err.Error(), "trainyard promote ") {
 		f.Errorf("a write without the store host: %v", err)
 	}
 }
@@ -100,7 +101,9 @@ func TestStoreHostLost(t *testing.T) {
 	f.update(g)
 	f.update(f.group("brief", []int{1}, "until:/var/tmp/go"))
 	late := f.group("late", []int{1, 2}, "wait")
-	err := reconcile.Reconciler{Engine: dying(f.Engine, "Stage", func() { f.suffers(0, powerCut) })}.Update(f.bounded(), late)
+	err := reconcile.Reconciler{
+		Engine: dying(f.Engine, "Stage", func() { f.suffers(0, powerCut) }),
+	}.Update(f.bounded(), late)
 	t.Logf("the apply: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "host1") {
 		t.Errorf("an apply whose store host dies: %v", err)
@@ -116,7 +119,8 @@ func TestStoreHostLost(t *testing.T) {
 			f.observed(second, "brief")["brief-on2-0"].State == domain.StateCompleted
 	})
 
-	if output := f.runs(f.refused(second), "promote"); !strings.Contains(output, "Host host2 now keeps the store of cluster lab, in place of host1.") {
+	if output := f.runs(f.refused(second),
+		"promote"); !strings.Contains(output, "Host host2 now keeps the store of cluster lab, in place of host1.") {
 		t.Errorf("the command says %q", output)
 	}
 	// The new one goes down, too, before it could inform the old one.
@@ -129,7 +133,9 @@ func TestStoreHostLost(t *testing.T) {
 		return f.ledger(0).Store == "host2" && f.ledger(0).Sequence == f.ledger(1).Sequence &&
 			f.sh(0, "pgrep -f '/[^ ]* controller --engine systemd' || true") == ""
 	})
-	if _, err := relay.Put.Ask(f.bounded(), f.relayOn(0), "lab", engine.Item{Key: engine.Key{Kind: domain.GroupKind, Name: "stale"}, Data: []byte("{}")}); !errors.Is(err, relay.ErrDeposed) {
+	if _, err := relay.Put.Ask(f.bounded(), f.relayOn(0), "lab", engine.Item{
+		Key: engine.Key{Kind: domain.GroupKind, Name: "stale"}, Data: []byte("{}"),
+	}); !errors.Is(err, relay.ErrDeposed) {
 		t.Errorf("a write to the old store host: %v", err)
 	}
 	f.Engine = f.open(0, f.provider)
@@ -210,7 +216,8 @@ func TestCrossing(t *testing.T) {
 	problems := check()
 	t.Log(problems)
 	if len(problems) != 2 || problems.Err() == nil ||
-		problems[0].Path.String() != `hosts["host2"].advertise_address` || !strings.Contains(problems[0].Detail, closed) ||
+		problems[0].Path.String() != `hosts["host2"].advertise_address` ||
+		!strings.Contains(problems[0].Detail, closed) ||
 		problems[1].Path.String() != `hosts["host3"].address` || !strings.Contains(problems[1].Detail, f.host(2).SSH) {
 		t.Errorf("of hosts that are not reached: %v", problems)
 	}

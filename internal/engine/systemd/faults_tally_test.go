@@ -51,7 +51,8 @@ func (t *tally) lookAt(processes map[string][]string) {
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return fmt.Sprintf("faults: %v; members looked at: %d, lost: %d, started twice: %d", t.faults, t.looked, t.lost, t.twice)
+	return fmt.Sprintf("faults: %v; members looked at: %d, lost: %d, started twice: %d", t.faults, t.looked, t.lost,
+		t.twice)
 }
 
 // fault is something that may happen to a host.

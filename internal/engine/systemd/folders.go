@@ -22,7 +22,9 @@ func foldersOf(p place, folders []domain.KeptFolder) map[string][]domain.KeptFol
 }
 
 // MissingFolders asks the folders' hosts. A folder on a host that can't be asked does not count as missing.
-func (e *Engine) MissingFolders(ctx context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+func (e *Engine) MissingFolders(
+	ctx context.Context, folders []domain.KeptFolder,
+) (missing []domain.KeptFolder, err error) {
 	p, err := e.whole(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,8 @@ func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
 		return err
 	}
 	for _, here := range used {
-		digests = slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return slices.Contains(here, digest) })
+		digests = slices.DeleteFunc(slices.Clone(digests),
+			func(digest string) bool { return slices.Contains(here, digest) })
 	}
 	_, failed = askAll(ctx, e, p, relay.RemoveFiles, digests)
 	return joined(failed)

@@ -22,7 +22,8 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 	var after logMark
 	if from.Mark != "" {
 		if err := json.Unmarshal([]byte(from.Mark), &after); err != nil {
-			return engine.LogPart{}, fmt.Errorf("the log of member %q: %q is not a mark of this engine", member, from.Mark)
+			return engine.LogPart{}, fmt.Errorf("the log of member %q: %q is not a mark of this engine", member,
+				from.Mark)
 		}
 	}
 	p, err := e.whole(ctx)

@@ -54,11 +54,14 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 
 // excuse adds the problem of an unreachable host. For a host of the cluster that is only away, it is a warning: the
 // host keeps its stored capacity, so that changes on others can be planned.
-func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts map[string]domain.Host, name string, err error) {
+func (e *Engine) excuse(
+	ctx context.Context, problems *domain.Problems, hosts map[string]domain.Host, name string, err error,
+) {
 	const summary = "Host unreachable"
 	at, host := domain.Path{"hosts", domain.Key(name), "address"}, hosts[name]
 	refused := slices.ContainsFunc([]error{
-		sshclient.ErrHostKeyUnknown, sshclient.ErrHostKeyChanged, sshclient.ErrHostKeyRevoked, sshclient.ErrPermissionDenied,
+		sshclient.ErrHostKeyUnknown, sshclient.ErrHostKeyChanged, sshclient.ErrHostKeyRevoked,
+		sshclient.ErrPermissionDenied,
 	}, func(reason error) bool { return errors.Is(err, reason) })
 	p, _ := e.place(ctx) // without it, no host is excused
 	known, joined := p.hosts[name]
@@ -66,7 +69,8 @@ func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts ma
 		problems.Add(at, summary, "%v", err)
 		return
 	}
-	problems.Warn(at, summary, "%v. The plan uses its last known state; an apply that changes the cluster fails until it is back", err)
+	problems.Warn(at, summary,
+		"%v. The plan uses its last known state; an apply that changes the cluster fails until it is back", err)
 	if host.Capacity.CPUs == 0 {
 		host.Capacity.CPUs = known.Capacity.CPUs
 	}
@@ -80,14 +84,16 @@ func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts ma
 func (e *Engine) check(cluster domain.Cluster) domain.Problems {
 	var problems domain.Problems
 	if len(cluster.Hosts) == 0 {
-		problems.Add(domain.Path{"hosts"}, "No hosts", "the engine %q needs hosts that it can log in to: hosts = { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }", Name)
+		problems.Add(domain.Path{"hosts"}, "No hosts", "the engine %q needs hosts that it can log in to: hosts = { "+
+			"gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }", Name)
 		return problems
 	}
 	var managers []string
 	for _, name := range cluster.HostNames() {
 		host, at := cluster.Hosts[name], domain.Path{"hosts", domain.Key(name)}
 		if host.Address == "" {
-			problems.Add(at.At("address"), "Missing address", "the engine %q logs in to host %q: give its address, such as \"ssh://ops@%s\"", Name, name, name)
+			problems.Add(at.At("address"), "Missing address",
+				"the engine %q logs in to host %q: give its address, such as \"ssh://ops@%s\"", Name, name, name)
 		} else if login, err := loginOf(host.Address); err != nil {
 			problems.Add(at.At("address"), "Invalid address", "%v", err)
 		} else if _, err := sshclient.ParseHost(login); err != nil {
@@ -98,7 +104,8 @@ func (e *Engine) check(cluster domain.Cluster) domain.Problems {
 		}
 	}
 	if len(managers) != 1 {
-		problems.Add(domain.Path{"hosts"}, "No single store host", "one host stores the cluster's documents and runs its controller: set role = \"manager\" on one host, not on %d: %q", len(managers), managers)
+		problems.Add(domain.Path{"hosts"}, "No single store host", "one host stores the cluster's documents and runs "+
+			"its controller: set role = \"manager\" on one host, not on %d: %q", len(managers), managers)
 	}
 	return problems
 }
@@ -199,7 +206,9 @@ func managerOf(cluster domain.Cluster) string {
 
 // join makes hosts part of the cluster, and introduces them to each other. The store host comes first, as it has the
 // cluster's key.
-func (e *Engine) join(ctx context.Context, cluster domain.Cluster, ledger relay.Ledger) (map[string]relay.Credentials, error) {
+func (e *Engine) join(
+	ctx context.Context, cluster domain.Cluster, ledger relay.Ledger,
+) (map[string]relay.Credentials, error) {
 	hosts := place{hosts: cluster.Hosts}
 	join := func(name, key string) (relay.Credentials, error) {
 		m := relay.Membership{Ledger: relay.Ledger{Host: name, Store: ledger.Store, Epoch: ledger.Epoch}, Key: key}

@@ -17,7 +17,9 @@ import (
 // Inventory returns the hosts as declared, with their busy ports. An unreachable host takes no members, and if the
 // controller has given it up, its own can't stay.
 func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
-	inventory := engine.Inventory{Hosts: cluster.Hosts, BusyPorts: map[string][]int{}, Closed: map[string]string{}, Lost: map[string]string{}}
+	inventory := engine.Inventory{
+		Hosts: cluster.Hosts, BusyPorts: map[string][]int{}, Closed: map[string]string{}, Lost: map[string]string{},
+	}
 	ports, failed := onAll(cluster.Hosts, func(name string) ([]int, error) {
 		return askHost(ctx, e, place{hosts: cluster.Hosts}, name, relay.Ports, none)
 	})
@@ -30,7 +32,8 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	}
 	for name := range absence.Lost {
 		if _, known := cluster.Hosts[name]; known {
-			inventory.Closed[name] = fmt.Sprintf("host %s is lost: unreachable from the controller since %s", name, absence.Since[name].Format(time.DateTime))
+			inventory.Closed[name] = fmt.Sprintf("host %s is lost: unreachable from the controller since %s", name,
+				absence.Since[name].Format(time.DateTime))
 			inventory.Lost[name] = inventory.Closed[name]
 		}
 	}

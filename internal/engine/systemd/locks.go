@@ -25,7 +25,9 @@ func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (r
 }
 
 // Hold takes a lock as Lock does, for a holder that has to learn when it is lost.
-func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
+func (e *Engine) Hold(
+	ctx context.Context, name string, holder engine.Holder,
+) (held context.Context, release func() error, err error) {
 	l, err := e.take(ctx, name, holder)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +86,8 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 		case errors.Is(err, engine.ErrNotFound):
 			return nil // the cluster is gone, with all its locks
 		case err != nil:
-			return fmt.Errorf("lock %q: %w after %s: %w", l.lease.Lock, engine.ErrLockUnreleased, relay.LeaseDuration, err)
+			return fmt.Errorf("lock %q: %w after %s: %w", l.lease.Lock, engine.ErrLockUnreleased, relay.LeaseDuration,
+				err)
 		}
 		return nil
 	})
@@ -125,7 +128,8 @@ func (l *lock) ask(ctx context.Context, call relay.Call[relay.Lease, relay.None]
 func (l *lock) renewUntil(ctx context.Context, lose func(cause error)) error {
 	const period = relay.LeaseDuration / relay.Renewals
 	reliable := func() time.Duration { return time.Until(l.asked.Add(relay.LeaseDuration - period/2)) }
-	unreliable := time.AfterFunc(reliable(), func() { lose(fmt.Errorf("lock %q was lost: %w", l.lease.Lock, errNotRenewed)) })
+	unreliable := time.AfterFunc(reliable(),
+		func() { lose(fmt.Errorf("lock %q was lost: %w", l.lease.Lock, errNotRenewed)) })
 	defer unreliable.Stop()
 	tick := time.NewTicker(period)
 	defer tick.Stop()

@@ -18,7 +18,9 @@ import (
 
 // checkMetrics adds problems that would keep residents from serving Prometheus: a port in use by somebody else, and an
 // address that leads to a host without being its own. Hosts that serve there already are not checked again.
-func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts) {
+func (e *Engine) checkMetrics(
+	ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts,
+) {
 	if cluster.Agent.MetricsPort == 0 {
 		return
 	}
@@ -42,7 +44,9 @@ func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cl
 }
 
 // checkOwnAddress adds a problem if a host can't listen at the address by which the others reach it.
-func (e *Engine) checkOwnAddress(ctx context.Context, problems *domain.Problems, name string, host domain.Host, f facts.Facts) {
+func (e *Engine) checkOwnAddress(
+	ctx context.Context, problems *domain.Problems, name string, host domain.Host, f facts.Facts,
+) {
 	address := host.MemberAddress()
 	leads, which := []string{address}, "is not one of its own"
 	if given, err := netip.ParseAddr(address); err == nil && given.IsLoopback() {
@@ -60,9 +64,11 @@ func (e *Engine) checkOwnAddress(ctx context.Context, problems *domain.Problems,
 	if host.AdvertiseAddress == "" {
 		at = domain.Path{"hosts", domain.Key(name), "address"}
 	}
-	problems.Add(at, "No address for Prometheus", "host %q can't answer Prometheus at %s, which %s; its own addresses are %s. "+
-		"Set advertise_address to the one at which the hosts reach each other, or omit agent.metrics_port",
-		name, address, which, orNone(f.Addresses))
+	problems.Add(at, "No address for Prometheus",
+		"host %q can't answer Prometheus at %s, which %s; its own addresses are %s. "+
+			"Set advertise_address to the one at which the hosts reach each other, or omit agent.metrics_port",
+		name,
+		address, which, orNone(f.Addresses))
 }
 
 // resolveOn returns the addresses to which a name resolves on a host.

@@ -144,7 +144,10 @@ func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 	}
 	switch {
 	case len(reasons) == 0:
-		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w: none of its hosts is known: set the address of one, such as endpoint = \"ssh://ops@gpu1\"", e.ref.Name, engine.ErrNotFound)
+		return nil, relay.Located{}, fmt.Errorf(
+			"cluster %q: %w: none of its hosts is known: set the address of one, such as endpoint = \"ssh://ops@gpu1\"",
+			e.ref.Name, engine.ErrNotFound,
+		)
 	case absent:
 		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w", e.ref.Name, engine.ErrNotFound)
 	}
@@ -185,7 +188,9 @@ func (e *Engine) known() func(yield func(*host, error) bool) {
 }
 
 // onAll calls a function for each host in parallel, and returns the answers and the errors by host.
-func onAll[H, A any](hosts map[string]H, do func(name string) (A, error)) (answers map[string]A, failed map[string]error) {
+func onAll[H, A any](
+	hosts map[string]H, do func(name string) (A, error),
+) (answers map[string]A, failed map[string]error) {
 	answers, failed = make(map[string]A, len(hosts)), map[string]error{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -206,12 +211,16 @@ func onAll[H, A any](hosts map[string]H, do func(name string) (A, error)) (answe
 }
 
 // askAll makes the same call to all hosts of the cluster.
-func askAll[Q, A any](ctx context.Context, e *Engine, p place, call relay.Call[Q, A], question Q) (map[string]A, map[string]error) {
+func askAll[Q, A any](
+	ctx context.Context, e *Engine, p place, call relay.Call[Q, A], question Q,
+) (map[string]A, map[string]error) {
 	return onAll(p.hosts, func(name string) (A, error) { return askHost(ctx, e, p, name, call, question) })
 }
 
 // askHost makes a call to one host of the cluster.
-func askHost[Q, A any](ctx context.Context, e *Engine, p place, name string, call relay.Call[Q, A], question Q) (A, error) {
+func askHost[Q, A any](
+	ctx context.Context, e *Engine, p place, name string, call relay.Call[Q, A], question Q,
+) (A, error) {
 	h, err := e.named(name, p.hosts[name])
 	if err != nil {
 		return *new(A), err

@@ -86,7 +86,9 @@ func alter[M ~map[string]V, V any](ctx context.Context, e *Engine, key engine.Ke
 
 // remembered adds the recorded members of unreachable hosts to those that were found. Other errors of hosts are
 // returned.
-func (e *Engine) remembered(ctx context.Context, group string, found map[string][]domain.Observed, failed map[string]error) error {
+func (e *Engine) remembered(
+	ctx context.Context, group string, found map[string][]domain.Observed, failed map[string]error,
+) error {
 	troubles := map[string]string{}
 	for name, err := range failed {
 		if errors.Is(err, engine.ErrUnreachable) {
@@ -144,7 +146,8 @@ func (e *Engine) note(ctx context.Context, found map[string][]domain.Observed) e
 	for _, here := range found {
 		for _, o := range here {
 			known := groups[o.Group][o.Name]
-			if known.Host == o.Host && known.Run == o.Run && (o.State.Ended() || known.State.Ended()) && known.State != o.State {
+			if known.Host == o.Host && known.Run == o.Run && (o.State.Ended() || known.State.Ended()) &&
+				known.State != o.State {
 				if seen[o.Group] == nil {
 					seen[o.Group] = map[string]domain.Observed{}
 				}

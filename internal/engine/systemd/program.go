@@ -40,7 +40,8 @@ func (p Program) residents() install.Program {
 	program := install.Program{Name: layout.ProgramName, Files: map[string]string{}}
 	if file, err := p.file(); err == nil {
 		for architecture := range machines {
-			if neighbour := beside(file, layout.ProgramName+"_linux_"+architecture); runsOn(neighbour, architecture) == nil {
+			if neighbour := beside(file,
+				layout.ProgramName+"_linux_"+architecture); runsOn(neighbour, architecture) == nil {
 				program.Files[architecture] = neighbour
 			}
 		}
@@ -94,7 +95,8 @@ func (p Program) check(hosts map[string]facts.Facts) (problems domain.Problems, 
 		if _, given := p.Binaries[f.Architecture]; given {
 			if err := runsOn(file, f.Architecture); err != nil {
 				problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "No program for the architecture",
-					"host %q has the architecture %s, for which the provider's configuration sets agent_binaries = { %s = %q }: %v",
+					"host %q has the architecture %s, for which the provider's configuration sets agent_binaries = { "+
+						"%s = %q }: %v",
 					name, f.Architecture, f.Architecture, file, err)
 				continue
 			}

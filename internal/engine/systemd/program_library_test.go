@@ -22,7 +22,8 @@ func TestProgramsByLibrary(t *testing.T) {
 	const loader = "/lib/ld-linux.so.2"
 	folder := t.TempDir()
 	provider := programFor(t, filepath.Join(folder, "provider"), architectures[runtime.GOARCH])
-	libctest.Program(t, filepath.Join(folder, telemetry.AgentName+"_linux_"+runtime.GOARCH), loader, "GLIBC_2.17", "GLIBC_2.34")
+	libctest.Program(t, filepath.Join(folder, telemetry.AgentName+"_linux_"+runtime.GOARCH), loader, "GLIBC_2.17",
+		"GLIBC_2.34")
 	p := Program{File: provider}
 	needs, err := p.Needs()
 	if got := needs[runtime.GOARCH]; err != nil || got.Program != provider || got.ForProgram != (libc.Need{}) ||
@@ -39,10 +40,21 @@ func TestProgramsByLibrary(t *testing.T) {
 		why    string   // why the host reads no GPUs; "" if it does
 		warns  bool
 	}{
-		"the same":       {facts.Facts{Glibc: "2.34", Loaders: []string{loader}, NVIDIA: driver}, []string{"trainyard", telemetry.AgentName}, "", false},
-		"older":          {facts.Facts{Glibc: "2.31", Loaders: []string{loader}, NVIDIA: driver}, []string{"trainyard"}, "has glibc 2.31", true},
-		"older, no GPUs": {facts.Facts{Glibc: "2.31", Loaders: []string{loader}}, []string{"trainyard"}, "has glibc 2.31", false},
-		"musl":           {facts.Facts{Loaders: []string{"/lib/ld-musl.so.1"}, NVIDIA: driver}, []string{"trainyard"}, "has a different C library", true},
+		"the same": {
+			facts.Facts{Glibc: "2.34", Loaders: []string{loader}, NVIDIA: driver},
+			[]string{"trainyard", telemetry.AgentName}, "", false,
+		},
+		"older": {
+			facts.Facts{Glibc: "2.31", Loaders: []string{loader}, NVIDIA: driver}, []string{"trainyard"},
+			"has glibc 2.31", true,
+		},
+		"older, no GPUs": {
+			facts.Facts{Glibc: "2.31", Loaders: []string{loader}}, []string{"trainyard"}, "has glibc 2.31", false,
+		},
+		"musl": {
+			facts.Facts{Loaders: []string{"/lib/ld-musl.so.1"}, NVIDIA: driver}, []string{"trainyard"},
+			"has a different C library", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.host.Architecture = runtime.GOARCH
@@ -72,7 +84,8 @@ func TestProgramsByLibrary(t *testing.T) {
 			if !strings.HasPrefix(gpus.Unknown, "it "+test.why) {
 				t.Errorf("its GPUs are not known: %q, want as it %s", gpus.Unknown, test.why)
 			}
-			if len(asked) != 1 || asked[0].Path.String() != `roles["worker"].gpus` || !strings.Contains(asked[0].Detail, test.why) {
+			if len(asked) != 1 || asked[0].Path.String() != `roles["worker"].gpus` ||
+				!strings.Contains(asked[0].Detail, test.why) {
 				t.Errorf("who asks for its GPUs is told %v, want one problem that it %s", asked, test.why)
 			}
 		})
@@ -84,7 +97,9 @@ func TestProgramThatHostsCantStart(t *testing.T) {
 	folder := t.TempDir()
 	own := programFor(t, filepath.Join(folder, "provider"), architectures[runtime.GOARCH])
 	dynamic := libctest.Program(t, filepath.Join(folder, "dynamic"), "/lib/ld-linux.so.2", "GLIBC_2.34")
-	old := map[string]facts.Facts{"h": {Architecture: runtime.GOARCH, Glibc: "2.31", Loaders: []string{"/lib/ld-linux.so.2"}}}
+	old := map[string]facts.Facts{
+		"h": {Architecture: runtime.GOARCH, Glibc: "2.31", Loaders: []string{"/lib/ld-linux.so.2"}},
+	}
 	for name, test := range map[string]struct {
 		program Program
 		starts  bool

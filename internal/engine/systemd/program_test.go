@@ -20,8 +20,10 @@ func programFor(t *testing.T, file string, machine elf.Machine) string {
 	t.Helper()
 	var head bytes.Buffer
 	header := elf.Header64{
-		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
-		Type:  uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT), Ehsize: 64,
+		Ident: [elf.EI_NIDENT]byte{
+			0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT),
+		},
+		Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT), Ehsize: 64,
 	}
 	if err := binary.Write(&head, binary.LittleEndian, header); err != nil {
 		t.Fatal(err)
@@ -46,13 +48,16 @@ func TestPrograms(t *testing.T) {
 	}
 
 	p := Program{File: provider}
-	if got, want := p.residents().Files, map[string]string{"amd64": intel, "arm64": arm}; !reflect.DeepEqual(got, want) {
+	if got, want := p.residents().Files, map[string]string{"amd64": intel, "arm64": arm}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if agent, found, err := p.agent("arm64"); err != nil || !found || agent.From != in(telemetry.AgentName+"_linux_arm64") {
+	if agent, found, err := p.agent("arm64"); err != nil || !found ||
+		agent.From != in(telemetry.AgentName+"_linux_arm64") {
 		t.Errorf("the agent is %v, %t, %v", agent, found, err)
 	}
-	if needs, err := p.Needs(); err != nil || len(needs) != 2 || needs["arm64"].Agent != in(telemetry.AgentName+"_linux_arm64") || needs["amd64"] != (Needs{Program: intel}) {
+	if needs, err := p.Needs(); err != nil || len(needs) != 2 ||
+		needs["arm64"].Agent != in(telemetry.AgentName+"_linux_arm64") || needs["amd64"] != (Needs{Program: intel}) {
 		t.Errorf("hosts run %+v, %v", needs, err)
 	}
 	p.Binaries = map[string]string{"arm64": given}
@@ -82,7 +87,8 @@ func TestGivenPrograms(t *testing.T) {
 	hosts := map[string]facts.Facts{"a": {Architecture: "arm64"}, "b": {Architecture: "amd64"}}
 	for file, says := range map[string]string{
 		programFor(t, filepath.Join(folder, "right"), elf.EM_AARCH64): "",
-		programFor(t, filepath.Join(folder, "wrong"), elf.EM_X86_64):  "is built for another architecture than arm64 (EM_X86_64)",
+		programFor(t, filepath.Join(folder, "wrong"),
+			elf.EM_X86_64): "is built for another architecture than arm64 (EM_X86_64)",
 		text:                           "is not a Linux program",
 		filepath.Join(folder, "no-it"): "no-it",
 	} {
@@ -92,7 +98,8 @@ func TestGivenPrograms(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		case says == "" && len(problems) > 0:
 			t.Errorf("%s: %v", file, problems)
-		case says != "" && (len(problems) != 1 || problems[0].Path.String() != `hosts["a"].address` || !strings.Contains(problems[0].Detail, says)):
+		case says != "" && (len(problems) != 1 || problems[0].Path.String() != `hosts["a"].address` ||
+			!strings.Contains(problems[0].Detail, says)):
 			t.Errorf("%s: got %v, want one of host a that says %s", file, problems, says)
 		}
 	}

@@ -29,7 +29,8 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 		return "", "", err
 	}
 	if own.Host == p.ledger.Store {
-		return "", "", fmt.Errorf("host %s no longer has the store of cluster %q: set --endpoint to another host", own.Host, e.ref.Name)
+		return "", "", fmt.Errorf("host %s no longer has the store of cluster %q: set --endpoint to another host",
+			own.Host, e.ref.Name)
 	}
 	if err := e.moveStore(ctx, p, own.Host, p.hosts); err != nil {
 		return "", "", err

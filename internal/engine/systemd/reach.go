@@ -73,7 +73,9 @@ func (l *looks) at(h *host, err error) (*host, error) {
 
 func newReach(cluster string, settings engine.Settings, program Program) (*reach, error) {
 	program.Binaries = settings.AgentBinaries
-	r := &reach{cluster: cluster, program: program, hosts: map[string]*host{}, credentials: settings.SSH, log: settings.Log}
+	r := &reach{
+		cluster: cluster, program: program, hosts: map[string]*host{}, credentials: settings.SSH, log: settings.Log,
+	}
 	if settings.Controller {
 		r.peers = &peers{dir: filepath.Join(settings.StateDir, cluster)}
 		_, err := r.introduced()
@@ -142,7 +144,9 @@ var errOther = errors.New("another version of Trainyard is installed")
 
 // installing returns a dial function that installs our programs on a host of the cluster with other versions. What runs
 // there keeps running.
-func (r *reach) installing(client *sshclient.Client, dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
+func (r *reach) installing(
+	client *sshclient.Client, dial func(context.Context) (net.Conn, error),
+) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)
 		if !errors.Is(err, errOther) {
@@ -197,7 +201,8 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 		case err != nil:
 			err = fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 		default:
-			err = fmt.Errorf("%w: expected the relay, got %.100q; does its shell print that at login?", engine.ErrUnreachable, greeting)
+			err = fmt.Errorf("%w: expected the relay, got %.100q; does its shell print that at login?",
+				engine.ErrUnreachable, greeting)
 		}
 		_ = conn.Close()
 		return nil, err

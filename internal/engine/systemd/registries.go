@@ -32,7 +32,8 @@ func (e *Engine) KeepRegistryLogins(ctx context.Context, group string, images []
 	for _, image := range images {
 		auth, err := dockerlogin.Registries(e.settings.Docker.Registries).Auth(image)
 		if err != nil {
-			return fmt.Errorf("%w. Fix that, or add %q to docker.registries of the provider", err, dockerlogin.Host(image))
+			return fmt.Errorf("%w. Fix that, or add %q to docker.registries of the provider", err,
+				dockerlogin.Host(image))
 		}
 		if auth != "" {
 			given[dockerlogin.Host(image)] = auth

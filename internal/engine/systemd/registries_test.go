@@ -18,10 +18,14 @@ func TestLogins(t *testing.T) {
 		"job": {"one.example.com": "to one", "other.example.com:5000": "to other", "docker.io": "to hub"}, "open": {},
 	}
 	got := all.of([]domain.MemberSpec{
-		member("job", one), member("job", one), member("job", other), member("job", "python:3"), member("job", ""), member("job", "third.example.com/x"), member("job", other[len(other)-len("sha256:")-64:]),
+		member("job", one), member("job", one), member("job", other), member("job", "python:3"), member("job", ""),
+		member("job", "third.example.com/x"), member("job", other[len(other)-len("sha256:")-64:]),
 		member("open", one), member("unknown", one),
 	})
-	want := []relay.RegistryLogin{{Group: "job", Image: one, Auth: "to one"}, {Group: "job", Image: other, Auth: "to other"}, {Group: "job", Image: "python:3", Auth: "to hub"}}
+	want := []relay.RegistryLogin{
+		{Group: "job", Image: one, Auth: "to one"}, {Group: "job", Image: other, Auth: "to other"},
+		{Group: "job", Image: "python:3", Auth: "to hub"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("a host gets (-want +got):\n%s", diff)
 	}
@@ -42,10 +46,15 @@ func TestLogins(t *testing.T) {
 		declared *domain.Group
 		left     logins
 	}{
-		"none":       {nil, logins{}},
-		"roles":      {&domain.Group{Roles: map[string]domain.Role{"a": role(one, ""), "b": role("python:3", domain.PullAlways)}}, logins{"one.example.com": "to one", "docker.io": "to hub"}},
-		"never":      {&domain.Group{Roles: map[string]domain.Role{"a": role(one, domain.PullNever)}}, logins{}},
-		"of a sweep": {&domain.Group{Template: domain.Template{Image: other}}, logins{"other.example.com:5000": "to other"}},
+		"none": {nil, logins{}},
+		"roles": {
+			&domain.Group{Roles: map[string]domain.Role{"a": role(one, ""), "b": role("python:3", domain.PullAlways)}},
+			logins{"one.example.com": "to one", "docker.io": "to hub"},
+		},
+		"never": {&domain.Group{Roles: map[string]domain.Role{"a": role(one, domain.PullNever)}}, logins{}},
+		"of a sweep": {
+			&domain.Group{Template: domain.Template{Image: other}}, logins{"other.example.com:5000": "to other"},
+		},
 	} {
 		stored := logins{"one.example.com": "to one", "other.example.com:5000": "to other", "docker.io": "to hub"}
 		stored.keep(c.declared)

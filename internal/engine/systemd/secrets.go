@@ -53,10 +53,13 @@ func (s secrets) provide(specs []domain.MemberSpec) (secrets, error) {
 			if _, there := s[id]; !there {
 				content, given := spec.Secrets[spec.Role][name]
 				if !given {
-					return nil, fmt.Errorf("secret %q of role %q is not stored with the cluster, and its value is not available here: "+
+					return nil, fmt.Errorf("secret %q of role %q is not stored with the cluster, and its value is "+
+						"not available here: "+
 						"apply group %q with a new version of the secret", name, spec.Role, spec.Group)
 				}
-				s[id] = relay.Secret{Group: spec.Group, Role: spec.Role, Name: name, Version: file.Version, Content: content}
+				s[id] = relay.Secret{
+					Group: spec.Group, Role: spec.Role, Name: name, Version: file.Version, Content: content,
+				}
 			}
 			needed[id] = s[id]
 		}

@@ -39,7 +39,8 @@ func TestSecrets(t *testing.T) {
 		},
 		{
 			[]domain.MemberSpec{member("worker", "1", "other"), member("worker", "2", "b")},
-			map[string]string{"worker/token/1": "a", "worker/token/2": "b"}, map[string]string{"worker/token/1": "a", "worker/token/2": "b"},
+			map[string]string{"worker/token/1": "a", "worker/token/2": "b"},
+			map[string]string{"worker/token/1": "a", "worker/token/2": "b"},
 		},
 		{
 			[]domain.MemberSpec{member("worker", "2", "")},
@@ -67,7 +68,9 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	declared := &domain.Group{Roles: map[string]domain.Role{
-		"worker": {Template: domain.Template{Container: &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "2"}}}}},
+		"worker": {Template: domain.Template{
+			Container: &domain.Container{Secrets: map[string]domain.SecretFile{"token": {Version: "2"}}},
+		}},
 	}}
 	s.keep(declared)
 	if left := slices.Collect(maps.Keys(s)); !slices.Equal(left, []string{"worker/token/2"}) {

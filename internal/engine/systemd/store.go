@@ -71,7 +71,8 @@ func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, err
 func (e *Engine) writable(ctx context.Context) (place, error) {
 	p, err := e.now().find(ctx)
 	if err == nil && p.lost != nil {
-		err = fmt.Errorf("cluster %q can't be changed while its store host %s is down (%w): wait until it is back, or promote "+
+		err = fmt.Errorf("cluster %q can't be changed while its store host %s is down (%w): wait until it is back, "+
+			"or promote "+
 			"another host, such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
 			e.ref.Name, p.ledger.Store, p.lost, p.ledger.Host, Name, e.ref.Name, p.hosts[p.ledger.Host].Address)
 	}
@@ -202,7 +203,8 @@ func awaitCopy(ctx context.Context, hosts []string, outcomes <-chan copied) (lac
 func uncopied(cluster, store string, lacking map[string]error) engine.Warning {
 	w := engine.Warning{Summary: fmt.Sprintf("Latest change of cluster %q not replicated", cluster)}
 	if len(lacking) > 0 {
-		w.Detail = fmt.Sprintf("The latest change is stored only on host %s, and lost if that host is. It could not be copied to:\n%v\n"+
+		w.Detail = fmt.Sprintf("The latest change is stored only on host %s, and lost if that host is. It could not "+
+			"be copied to:\n%v\n"+
 			"The controller copies it as soon as it can reach one of them.", store, joined(lacking))
 	}
 	return w

@@ -88,8 +88,9 @@ func (l lab) open(t *testing.T) lab {
 	l = l.again(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(l.on(t, fmt.Sprintf("cat %[1]s/logs/trainyard-*.log; journalctl --no-pager | grep -F -e %[2]s -e %[3]s | grep -v -e 'Start' -e 'Deactivated' | tail -n 200; grep -ho '\"last_error[^,]*' %[1]s/states/*; true",
-				l.dir().Path(), layout.SupervisorUnit(l.spec.Name), "trainyard-"+l.spec.Name)))
+			t.Log(l.on(t,
+				fmt.Sprintf("cat %[1]s/logs/trainyard-*.log; journalctl --no-pager | grep -F -e %[2]s -e %[3]s | grep -v -e 'Start' -e 'Deactivated' | tail -n 200; grep -ho '\"last_error[^,]*' %[1]s/states/*; true",
+					l.dir().Path(), layout.SupervisorUnit(l.spec.Name), "trainyard-"+l.spec.Name)))
 		}
 		acctest.EndCluster(t, l)
 	})
@@ -99,7 +100,9 @@ func (l lab) open(t *testing.T) lab {
 // again opens the cluster a second time.
 func (l lab) again(t *testing.T) lab {
 	t.Helper()
-	e, err := systemd.Open(l.spec.Ref(), engine.Settings{SSH: engine.SSHCredentials{IdentityFiles: []string{l.bed.KeyFile}, KnownHosts: []string{l.bed.KnownHosts}}},
+	e, err := systemd.Open(l.spec.Ref(), engine.Settings{
+		SSH: engine.SSHCredentials{IdentityFiles: []string{l.bed.KeyFile}, KnownHosts: []string{l.bed.KnownHosts}},
+	},
 		systemd.Program{File: l.provider})
 	must(t, err)
 	l.Engine = e
@@ -156,7 +159,8 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 				l := openOn(t, bed, cluster)
 				_, err := l.Form(acctest.Bounded(t), l.spec)
 				must(t, err)
-				t.Cleanup(func() { l.on(t, "rm -r "+l.dir().Path()) }) // nothing runs there, and the stored data may be anything
+				// nothing runs there, and the stored data may be anything
+				t.Cleanup(func() { l.on(t, "rm -r "+l.dir().Path()) })
 				return l
 			},
 			Watch: func(t *testing.T, s engine.Store) <-chan struct{} {
@@ -180,16 +184,22 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 			return domain.Template{Command: append([]string{program}, steps...)}
 		},
 		Scratch: func(t *testing.T) string {
-			return "/var/tmp/" + strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+			return "/var/tmp/" + strings.NewReplacer("/", "-", " ",
+				"-").Replace(t.Name()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 		},
 		Foreign: func(t *testing.T, e engine.Engine, group string) func() error {
 			t.Helper()
 			l, member := known(t, e), domain.MemberName(group, "worker", 0)
 			note := filepath.Join(l.dir().WorkDir(member), "result.txt")
-			l.on(t, fmt.Sprintf("mkdir -p %s && echo result > %s && TRAINYARD_MEMBER=%s setsid %s wait >/dev/null 2>&1 </dev/null & echo $!", filepath.Dir(note), note, member, program))
+			l.on(t, fmt.Sprintf(
+				"mkdir -p %s && echo result > %s && TRAINYARD_MEMBER=%s setsid %s wait >/dev/null 2>&1 </dev/null & echo $!",
+				filepath.Dir(note), note, member, program,
+			))
 			return func() error {
 				for _, h := range l.bed.Hosts {
-					if out, err := h.Run(context.Background(), fmt.Sprintf("grep -qx result %s && pgrep -f '^%s wait' >/dev/null", note, program)); err != nil {
+					if out, err := h.Run(context.Background(),
+						fmt.Sprintf("grep -qx result %s && pgrep -f '^%s wait' >/dev/null", note,
+							program)); err != nil {
 						return fmt.Errorf("%s: %w %s", h.Name, err, out)
 					}
 				}
@@ -210,27 +220,37 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 		},
 		Show: func(t *testing.T, e engine.Engine, group string) string {
 			t.Helper()
-			return known(t, e).on(t, fmt.Sprintf(`cd %[1]s; ps -eo pid,ppid,state,lstart,args | grep -v 'ps -eo'; for p in /proc/[0-9]*; do echo $p $(readlink $p/exe $p/cwd); done | grep %[2]s
-				systemctl --no-pager list-units --all '*%[2]s*'; tail -n 50 states/%[2]s* logs/%[2]s*; journalctl --no-pager | grep -F %[2]s; true`, known(t, e).dir().Path(), group))
+			return known(t, e).on(t,
+				fmt.Sprintf(`cd %[1]s; ps -eo pid,ppid,state,lstart,args | grep -v 'ps -eo'; for p in /proc/[0-9]*; do echo $p $(readlink $p/exe $p/cwd); done | grep %[2]s
+				systemctl --no-pager list-units --all '*%[2]s*'; tail -n 50 states/%[2]s* logs/%[2]s*; journalctl --no-pager | grep -F %[2]s; true`,
+					known(t, e).dir().Path(), group))
 		},
 		GPUs: enginetest.GPUs{
 			Open: func(t *testing.T, cluster string) engine.Engine {
 				t.Helper()
 				control := fakenvml.New(t)
-				if out, err := bed.Hosts[0].Run(acctest.Bounded(t), "mount -t tmpfs none "+filepath.Dir(control.Path())); err != nil { // it has no GPUs
+				if out, err := bed.Hosts[0].Run(acctest.Bounded(t),
+					"mount -t tmpfs none "+filepath.Dir(control.Path())); err != nil { // it has no GPUs
 					t.Fatal(err, out)
 				}
-				return lab{bed: bed, spec: specOn(bed, cluster), provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control}.open(t)
+				return lab{
+					bed: bed, spec: specOn(bed, cluster),
+					provider: acctest.ProviderWithGPUs(t, control, enginetest.Lacking), nvml: control,
+				}.open(t)
 			},
 			Driver:  func(t *testing.T, e engine.Engine) enginetest.Driver { t.Helper(); return known(t, e).nvml },
 			Another: func(t *testing.T, e engine.Engine) engine.Engine { t.Helper(); return known(t, e).again(t) },
 			Process: func(t *testing.T, e engine.Engine, member string) int {
 				t.Helper()
-				out, err := bed.Hosts[1].Run(acctest.Bounded(t), "cat "+known(t, e).dir().Document(statedir.States, member))
+				out, err := bed.Hosts[1].Run(acctest.Bounded(t),
+					"cat "+known(t, e).dir().Document(statedir.States, member))
 				must(t, err)
 				var state statedir.State
 				must(t, json.Unmarshal([]byte(out), &state))
-				out, err = bed.Hosts[1].Run(acctest.Bounded(t), fmt.Sprintf(`for p in /proc/[0-9]*; do grep -qz '^%s=%s$' $p/environ 2>/dev/null && basename $p && break; done`, proctree.InstanceVariable, state.Instance))
+				out, err = bed.Hosts[1].Run(acctest.Bounded(t), fmt.Sprintf(
+					`for p in /proc/[0-9]*; do grep -qz '^%s=%s$' $p/environ 2>/dev/null && basename $p && break; done`,
+					proctree.InstanceVariable, state.Instance,
+				))
 				must(t, err)
 				pid, err := strconv.Atoi(out)
 				must(t, err)
@@ -246,7 +266,8 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 // counts no traffic.
 func counting(t *testing.T, bed *testbed.Hosts) func(string) string {
 	t.Helper()
-	out, err := bed.Hosts[1].Run(acctest.Bounded(t), "cd /sys/fs/cgroup; ls cgroup.controllers unified/cgroup.controllers 2>/dev/null | wc -l")
+	out, err := bed.Hosts[1].Run(acctest.Bounded(t),
+		"cd /sys/fs/cgroup; ls cgroup.controllers unified/cgroup.controllers 2>/dev/null | wc -l")
 	must(t, err)
 	if strings.TrimSpace(out) == "0" {
 		t.Log("the hosts have control groups of version 1 alone: that nothing is known of traffic is tested")

@@ -32,7 +32,9 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 
 // collect returns the agents' reports, and what runs. It asks the agents again if a running member is missing from a
 // report.
-func (e *Engine) collect(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+func (e *Engine) collect(
+	ctx context.Context, window time.Duration,
+) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	p, err := e.whole(ctx)
 	if err != nil {

@@ -19,16 +19,21 @@ var (
 	_ datasource.DataSourceWithValidateConfig = &policyBacktestDataSource{}
 )
 
-func (d *policyBacktestDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *policyBacktestDataSource) Schema(
+	_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = Schema()
 }
 
 // ValidateConfig checks policy, trace and model, each if it is known.
-func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+func (d *policyBacktestDataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
 	// known reads an attribute if all parts of it are known. The attribute's own validators report values
 	// that don't fit the model.
 	known := func(attribute string, target any, others ...string) bool {
-		return resourcekit.SettledAttributes(req.Config.Raw, others...) && !req.Config.GetAttribute(ctx, path.Root(attribute), target).HasError()
+		return resourcekit.SettledAttributes(req.Config.Raw, others...) &&
+			!req.Config.GetAttribute(ctx, path.Root(attribute), target).HasError()
 	}
 	var config Model
 	if known("policy", &config.Policy, "trace", "model") {
@@ -48,7 +53,9 @@ func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datas
 }
 
 // Read checks everything again, for errors that involve both policy and trace. Warnings were reported before.
-func (d *policyBacktestDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *policyBacktestDataSource) Read(
+	ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var config Model
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {

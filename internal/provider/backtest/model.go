@@ -108,7 +108,9 @@ type scalingStepModel struct {
 }
 
 // expand returns what to test, and its problems. It reads a trace from Prometheus unless there are other problems.
-func (m Model) expand(ctx context.Context, logins map[string]prometheus.Credentials, diags *diag.Diagnostics) (domain.AutoscalingPolicy, autoscale.Trace, autoscale.Model, domain.Problems) {
+func (m Model) expand(
+	ctx context.Context, logins map[string]prometheus.Credentials, diags *diag.Diagnostics,
+) (domain.AutoscalingPolicy, autoscale.Trace, autoscale.Model, domain.Problems) {
 	policy := m.Policy.expand(diags)
 	problems := m.Policy.problems(policy)
 	trace, found := m.Trace.expand()
@@ -147,7 +149,8 @@ func (m policyModel) signals() map[string]autoscale.Signal {
 		if a := metric.algorithm().Learned; a != nil {
 			for feature, name := range a.Observes.Elements() {
 				other, _ := name.(types.String)
-				if observed, found := m.Metrics[other.ValueString()]; found && observed.Signal == nil && observed.Algorithm == nil {
+				if observed, found := m.Metrics[other.ValueString()]; found && observed.Signal == nil &&
+					observed.Algorithm == nil {
 					signals[other.ValueString()] = autoscale.FeatureSignals[feature]
 				}
 			}
@@ -181,16 +184,20 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 		const others = "target, heat, threshold, queue, risk and learned can be tested"
 		if a := metric.algorithm().MarginalGain; a != nil {
 			problems.Add(at.At("algorithm", "marginal_gain"), invalidPolicy,
-				"marginal_gain with threshold = %v follows training progress, which a backtest does not model; %s", a.Threshold.ValueFloat64(), others)
+				"marginal_gain with threshold = %v follows training progress, which a backtest does not model; %s",
+				a.Threshold.ValueFloat64(), others)
 		}
 		if a := metric.algorithm().Ratio; a != nil {
-			problems.Add(at.At("algorithm", "ratio"), invalidPolicy, "ratio follows the members of role %q, and a backtest has only one role; %s", a.Role, others)
+			problems.Add(at.At("algorithm", "ratio"), invalidPolicy,
+				"ratio follows the members of role %q, and a backtest has only one role; %s", a.Role, others)
 		}
 		if metric.algorithm().External != nil {
-			problems.Add(at.At("algorithm", "external"), invalidPolicy, "external asks a program of yours, and a backtest asks none; %s", others)
+			problems.Add(at.At("algorithm", "external"), invalidPolicy,
+				"external asks a program of yours, and a backtest asks none; %s", others)
 		}
 		if metric.algorithm().IdleRoom != nil {
-			problems.Add(at.At("algorithm", "idle_room"), invalidPolicy, "idle_room follows the room on hosts, which a backtest does not model; %s", others)
+			problems.Add(at.At("algorithm", "idle_room"), invalidPolicy,
+				"idle_room follows the room on hosts, which a backtest does not model; %s", others)
 		}
 		if s := metric.Signal; s != nil && !slices.Contains(autoscale.Signals, autoscale.Signal(*s)) {
 			problems.Add(at.At("signal"), invalidPolicy, "unknown signal %q; use one of %q", *s, autoscale.Signals)
@@ -221,7 +228,9 @@ func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 	case given > 1:
 		problems.Add(at, invalidTrace, "%d traces are given; set exactly one of csv, load and prometheus", given)
 	case given == 0:
-		problems.Add(at, invalidTrace, `no trace is given; set csv = file("load.csv"), load = { start, step, values } or prometheus = { url, query, start, end, step }`)
+		problems.Add(at, invalidTrace,
+			`no trace is given; set csv = file("load.csv"), load = { start, step, values } or `+
+				"prometheus = { url, query, start, end, step }")
 	case m.Prometheus != nil:
 		_, problems = m.Prometheus.expand(at.At("prometheus"))
 	case m.CSV != nil:
@@ -241,14 +250,17 @@ func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 func tooManyYears(trace autoscale.Trace) domain.Problems {
 	var problems domain.Problems
 	if covered := trace.Step.Hours() * float64(len(trace.Load)); covered > longestTrace.Hours() {
-		problems.Add(domain.Path{"trace"}, invalidTrace, "it covers %.0f years; at most 100 are allowed", covered/365/24)
+		problems.Add(domain.Path{"trace"}, invalidTrace, "it covers %.0f years; at most 100 are allowed",
+			covered/365/24)
 	}
 	return problems
 }
 
 func (m loadModel) expand(at domain.Path) (autoscale.Trace, domain.Problems) {
 	var problems domain.Problems
-	trace := autoscale.Trace{Start: traceTime(&problems, at.At("start"), m.Start), Step: traceStep(&problems, at.At("step"), m.Step)}
+	trace := autoscale.Trace{
+		Start: traceTime(&problems, at.At("start"), m.Start), Step: traceStep(&problems, at.At("step"), m.Step),
+	}
 	if len(m.Values) == 0 {
 		problems.Add(at.At("values"), invalidTrace, "no values are given; at least 1 is required")
 	}
@@ -289,7 +301,8 @@ func traceStep(ps *domain.Problems, at domain.Path, text string) time.Duration {
 func (m tracePrometheusModel) expand(at domain.Path) (prometheus.Range, domain.Problems) {
 	var problems domain.Problems
 	asked := prometheus.Range{
-		Query: m.Query, Start: traceTime(&problems, at.At("start"), m.Start), End: traceTime(&problems, at.At("end"), m.End), Step: traceStep(&problems, at.At("step"), m.Step),
+		Query: m.Query, Start: traceTime(&problems, at.At("start"), m.Start),
+		End: traceTime(&problems, at.At("end"), m.End), Step: traceStep(&problems, at.At("step"), m.Step),
 	}
 	switch {
 	case len(problems) > 0:
@@ -298,13 +311,16 @@ func (m tracePrometheusModel) expand(at domain.Path) (prometheus.Range, domain.P
 	case asked.Step < time.Millisecond:
 		problems.Add(at.At("step"), invalidTrace, `%q is below the resolution of Prometheus; use "1ms" or more`, m.Step)
 	case asked.Points() > autoscale.MaxTrace:
-		problems.Add(at.At("step"), invalidTrace, "there are %d values from start to end at steps of %s; at most %d are allowed: use a larger step or a shorter range", asked.Points(), m.Step, autoscale.MaxTrace)
+		problems.Add(at.At("step"), invalidTrace, "there are %d values from start to end at steps of %s; at most %d "+
+			"are allowed: use a larger step or a shorter range", asked.Points(), m.Step, autoscale.MaxTrace)
 	}
 	return asked, problems
 }
 
 // read returns the trace of a valid range.
-func (m tracePrometheusModel) read(ctx context.Context, logins map[string]prometheus.Credentials) (autoscale.Trace, error) {
+func (m tracePrometheusModel) read(
+	ctx context.Context, logins map[string]prometheus.Credentials,
+) (autoscale.Trace, error) {
 	asked, _ := m.expand(nil)
 	settings, err := (&resourcekit.PrometheusModel{URL: m.URL, Timeout: m.Timeout}).Expand(logins)
 	if err != nil {
@@ -328,14 +344,19 @@ func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Mode
 	lasts := func(attribute string, value types.String, what, such string) time.Duration {
 		d, err := time.ParseDuration(resourcekit.StringOr(value, "0s"))
 		if err != nil || d < 0 {
-			problems.Add(at.At(attribute), invalidModel, "%q is not a valid time %s; use a duration of 0 or more, such as %q", value.ValueString(), what, such)
+			problems.Add(at.At(attribute), invalidModel,
+				"%q is not a valid time %s; use a duration of 0 or more, such as %q", value.ValueString(), what, such)
 		}
 		return d
 	}
 	startup := lasts("startup", m.Startup, "for a member to start", "90s")
-	change := autoscale.ChangeCost{Takes: lasts("change_time", m.ChangeTime, "for data to move", "40s"), Lost: m.ChangeLossPercent.ValueFloat64() / 100}
+	change := autoscale.ChangeCost{
+		Takes: lasts("change_time", m.ChangeTime, "for data to move", "40s"),
+		Lost:  m.ChangeLossPercent.ValueFloat64() / 100,
+	}
 	if !(change.Lost >= 0 && change.Lost < 1) {
-		problems.Add(at.At("change_loss_percent"), invalidModel, "%v %% is out of range; use 0 to less than 100", m.ChangeLossPercent.ValueFloat64())
+		problems.Add(at.At("change_loss_percent"), invalidModel, "%v %% is out of range; use 0 to less than 100",
+			m.ChangeLossPercent.ValueFloat64())
 	}
 	return autoscale.Model{Capacity: capacity, Startup: startup, Change: change, Signals: signals}, problems
 }
@@ -343,9 +364,13 @@ func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Mode
 // tooLong returns the problem of a trace that takes too many decisions of the policy.
 func tooLong(policy domain.AutoscalingPolicy, trace autoscale.Trace) domain.Problems {
 	var problems domain.Problems
-	if decisions := trace.Step.Seconds() * float64(len(trace.Load)) / policy.Every().Seconds(); decisions > mostDecisions {
+	if decisions := trace.Step.Seconds() * float64(
+		len(trace.Load),
+	) / policy.Every().Seconds(); decisions > mostDecisions {
 		problems.Add(domain.Path{"trace"}, invalidTrace,
-			"it takes %.0f decisions, one every %s; at most %d are allowed: test a part of it, or raise policy.interval", decisions, policy.Every(), mostDecisions)
+			"it takes %.0f decisions, one every %s; at most %d are allowed: test a part of it, or raise "+
+				"policy.interval",
+			decisions, policy.Every(), mostDecisions)
 	}
 	return problems
 }

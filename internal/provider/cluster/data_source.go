@@ -55,7 +55,8 @@ type agentResidentModel struct {
 
 func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. Refer to it like the resource: `cluster = data.trainyard_cluster.lab`.",
+		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. Refer to it like the " +
+			"resource: `cluster = data.trainyard_cluster.lab`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",
@@ -82,8 +83,10 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"address": schema.StringAttribute{
-						MarkdownDescription: "For `process`, the address at which other members reach the members on this host, without a port. For `swarm`, the address of its Docker Engine; null if not declared. For `systemd`, the address of its SSH server.",
-						Computed:            true,
+						MarkdownDescription: "For `process`, the address at which other members reach the members on " +
+							"this host, without a port. For `swarm`, the address of its Docker Engine; null if not " +
+							"declared. For `systemd`, the address of its SSH server.",
+						Computed: true,
 					},
 					"role": schema.StringAttribute{
 						MarkdownDescription: "`manager` or `worker`; null if not managed.",
@@ -141,16 +144,18 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				},
 			},
 			"controller": schema.SingleNestedAttribute{
-				MarkdownDescription: "The cluster's controller, which restarts members, detects completion, starts the runs of sweeps and applies autoscaling policies.",
-				Computed:            true,
+				MarkdownDescription: "The cluster's controller, which restarts members, detects completion, starts " +
+					"the runs of sweeps and applies autoscaling policies.",
+				Computed: true,
 				Attributes: map[string]schema.Attribute{
 					"state": schema.StringAttribute{
 						MarkdownDescription: residentStateDescription,
 						Computed:            true,
 					},
 					"host": schema.StringAttribute{
-						MarkdownDescription: "Host on which it runs, or last failed; null if unknown, and on `process`.",
-						Computed:            true,
+						MarkdownDescription: "Host on which it runs, or last failed; null if unknown, and " +
+							"on `process`.",
+						Computed: true,
 					},
 					"error": schema.StringAttribute{
 						MarkdownDescription: residentErrorDescription,
@@ -163,8 +168,9 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				},
 			},
 			"agents": schema.MapNestedAttribute{
-				MarkdownDescription: "Agents, which measure utilisation and GPUs, by host; null if `agent.enabled` is false.",
-				Computed:            true,
+				MarkdownDescription: "Agents, which measure utilisation and GPUs, by host; null if " +
+					"`agent.enabled` is false.",
+				Computed: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"state": schema.StringAttribute{
 						MarkdownDescription: residentStateDescription,
@@ -195,9 +201,11 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 }
 
 const (
-	residentStateDescription   = "`running`, `starting`, `failing` (being retried, or no host can run it) or `absent` (not scheduled)."
+	residentStateDescription = "`running`, `starting`, `failing` (being retried, or no host can run it) or " +
+		"`absent` (not scheduled)."
 	residentErrorDescription   = "Why it isn't running, and what to do; null if it is running or starting."
-	residentMetricsDescription = "Address at which it serves Prometheus metrics, under `/metrics`, such as `10.0.0.3:9465`; null without `agent.metrics_port`."
+	residentMetricsDescription = "Address at which it serves Prometheus metrics, under `/metrics`, such as " +
+		"`10.0.0.3:9465`; null without `agent.metrics_port`."
 )
 
 func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
@@ -220,25 +228,33 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	d.Session.Know(cluster)
 	groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the groups of cluster %q", key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"),
+			fmt.Sprintf("the groups of cluster %q", key.Name), err)
 		return
 	}
 	sweeps, err := engine.List[domain.SweepDocument](ctx, reconciler.Engine)
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the sweeps of cluster %q", key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"),
+			fmt.Sprintf("the sweeps of cluster %q", key.Name), err)
 		return
 	}
 	residents, err := reconciler.Engine.Residents(ctx)
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("the controller of cluster %q", key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"),
+			fmt.Sprintf("the controller of cluster %q", key.Name), err)
 		return
 	}
-	model.Controller = &controllerModel{string(residents.Controller.State), resourcekit.OrNull(residents.Controller.Host), residentError(residents.Controller), resourcekit.OrNull(residents.Controller.Metrics)}
+	model.Controller = &controllerModel{
+		string(residents.Controller.State), resourcekit.OrNull(residents.Controller.Host),
+		residentError(residents.Controller), resourcekit.OrNull(residents.Controller.Metrics),
+	}
 	if residents.Agents != nil {
 		model.Agents = map[string]agentResidentModel{}
 	}
 	for name, agent := range residents.Agents {
-		model.Agents[name] = agentResidentModel{string(agent.State), residentError(agent), resourcekit.OrNull(agent.Metrics)}
+		model.Agents[name] = agentResidentModel{
+			string(agent.State), residentError(agent), resourcekit.OrNull(agent.Metrics),
+		}
 	}
 	model.ID, model.Engine = types.StringValue(key.Name), types.StringValue(key.Engine)
 	if model.Endpoint.IsNull() {

@@ -125,7 +125,10 @@ func (m *agentModel) Meaning() any {
 	if m == nil {
 		return nil
 	}
-	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: resourcekit.Value(m.Image), MetricsPort: int(resourcekit.Value(m.MetricsPort))}
+	return domain.Agent{
+		Disabled: m.Enabled != nil && !*m.Enabled, Image: resourcekit.Value(m.Image),
+		MetricsPort: int(resourcekit.Value(m.MetricsPort)),
+	}
 }
 
 // Spelled returns agent settings, in the present spelling if that means the same.
@@ -134,7 +137,9 @@ func (m *agentModel) Spelled(meaning any) any {
 	if m.Meaning() == meaning {
 		return m
 	}
-	spelled := &agentModel{Image: resourcekit.OrNull(agent.Image), MetricsPort: resourcekit.OrNull(int64(agent.MetricsPort))}
+	spelled := &agentModel{
+		Image: resourcekit.OrNull(agent.Image), MetricsPort: resourcekit.OrNull(int64(agent.MetricsPort)),
+	}
 	if agent.Disabled || m != nil && m.Enabled != nil {
 		spelled.Enabled = new(!agent.Disabled)
 	}
@@ -173,7 +178,8 @@ func similar(a, b int64) bool {
 func keepMemory(completed, stored map[string]domain.Host, config map[string]HostModel) {
 	for name, host := range completed {
 		before, found := stored[name]
-		if found && resourcekit.Value(config[name].Capacity).MemoryMiB == nil && similar(host.Capacity.MemoryMiB, before.Capacity.MemoryMiB) {
+		if found && resourcekit.Value(config[name].Capacity).MemoryMiB == nil &&
+			similar(host.Capacity.MemoryMiB, before.Capacity.MemoryMiB) {
 			host.Capacity.MemoryMiB = before.Capacity.MemoryMiB
 			completed[name] = host
 		}
@@ -183,7 +189,8 @@ func keepMemory(completed, stored map[string]domain.Host, config map[string]Host
 // sameCluster reports whether a stored cluster equals the specification. The endpoint, what only the engine knows, and
 // a network that is left open don't count.
 func sameCluster(stored, spec domain.Cluster) bool {
-	if resourcekit.IDOf(stored.Ref()) != resourcekit.IDOf(spec.Ref()) || len(stored.Hosts) != len(spec.Hosts) || !sameNetwork(stored.Network, spec.Network) {
+	if resourcekit.IDOf(stored.Ref()) != resourcekit.IDOf(spec.Ref()) || len(stored.Hosts) != len(spec.Hosts) ||
+		!sameNetwork(stored.Network, spec.Network) {
 		return false
 	}
 	for name, host := range stored.Hosts {

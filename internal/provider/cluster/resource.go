@@ -40,17 +40,23 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 }
 
 // ValidateConfig checks a cluster as far as possible without its hosts and with unknown values.
-func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(cluster Model, malformed *diag.Diagnostics) domain.Problems {
-		return cluster.completed(malformed).Validate()
-	})
+func (r *clusterResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics,
+		func(cluster Model, malformed *diag.Diagnostics) domain.Problems {
+			return cluster.completed(malformed).Validate()
+		})
 }
 
 // ModifyPlan fills in what the configuration leaves to the engine, and stores the planned cluster for
 // the plans of its groups.
-func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *clusterResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
-	if req.Plan.Raw.IsNull() || r.Session == nil || !resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
+	if req.Plan.Raw.IsNull() || r.Session == nil ||
+		!resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
 		return
 	}
 	if !resourcekit.SettledAttributes(req.Config.Raw, "id", "timeouts") {
@@ -84,13 +90,19 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		return
 	}
 	if stored.Name != "" {
-		r.Session.WarnOfResidents(ctx, at, resourcekit.ResidentWarning{Concerning: domain.Residents.Missing, Summary: resourcekit.NotRunning(at.Name)}, &resp.Diagnostics)
+		r.Session.WarnOfResidents(ctx, at,
+			resourcekit.ResidentWarning{Concerning: domain.Residents.Missing, Summary: resourcekit.NotRunning(at.Name)},
+			&resp.Diagnostics)
 	}
 	keepMemory(cluster.Hosts, stored.Hosts, config.Hosts)
-	r.Session.Plans.PutCluster(resourcekit.IDOf(cluster.Ref()), resourcekit.PlannedCluster{Spec: cluster, Settled: true})
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoint"), resourcekit.TextOrNull(cluster.Endpoint))...)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("hosts"), resourcekit.Flatten(cluster, config).Hosts)...)
-	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("network"), flattenNetwork(cluster.Network, types.StringUnknown()))...)
+	r.Session.Plans.PutCluster(resourcekit.IDOf(cluster.Ref()),
+		resourcekit.PlannedCluster{Spec: cluster, Settled: true})
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoint"),
+		resourcekit.TextOrNull(cluster.Endpoint))...)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("hosts"),
+		resourcekit.Flatten(cluster, config).Hosts)...)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("network"),
+		flattenNetwork(cluster.Network, types.StringUnknown()))...)
 	if !resp.Plan.Raw.Equal(req.State.Raw) {
 		r.checkResidents(at, &resp.Diagnostics)
 	}
@@ -107,7 +119,9 @@ func (r *clusterResource) checkResidents(at domain.ClusterRef, diags *diag.Diagn
 }
 
 // stored returns the cluster in the state; empty if there is none, or if it is not the planned one.
-func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned domain.Cluster, diags *diag.Diagnostics) domain.Cluster {
+func (r *clusterResource) stored(
+	ctx context.Context, state tfsdk.State, planned domain.Cluster, diags *diag.Diagnostics,
+) domain.Cluster {
 	if state.Raw.IsNull() {
 		return domain.Cluster{}
 	}
@@ -122,7 +136,10 @@ func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned
 
 // complete lets the engine fill in the cluster, and checks the result. The private state says which
 // cluster an existing one is.
-func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cluster domain.Cluster, known resourcekit.PrivateState, diags *diag.Diagnostics) (domain.Cluster, bool) {
+func (r *clusterResource) complete(
+	ctx context.Context, at domain.ClusterRef, cluster domain.Cluster, known resourcekit.PrivateState,
+	diags *diag.Diagnostics,
+) (domain.Cluster, bool) {
 	r.Session.Know(cluster)
 	reconciler, err := r.Session.Plan(at)
 	if err != nil {
@@ -163,7 +180,9 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 	spec := plan.expand(&resp.Diagnostics)
 
 	to := record{&resp.State, resp.Identity, resp.Private}
-	r.put(ctx, timeout, plan, to, &resp.Diagnostics, func(ctx context.Context, eng engine.Engine) (domain.ClusterDocument, bool) {
+	r.put(ctx, timeout, plan, to, &resp.Diagnostics, func(
+		ctx context.Context, eng engine.Engine,
+	) (domain.ClusterDocument, bool) {
 		existing, err := engine.Cluster(ctx, eng)
 		switch {
 		case errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNotFormed):
@@ -173,11 +192,14 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 			return domain.ClusterDocument{}, false
 		case !sameCluster(existing.Spec, spec):
 			resp.Diagnostics.AddAttributeError(path.Root("name"), "Cluster already exists",
-				fmt.Sprintf("A cluster %q with other hosts already exists. Choose another name, or import it: terraform import <address> %s", spec.Name, eng.Traits().ImportFrom+spec.Name))
+				fmt.Sprintf("A cluster %q with other hosts already exists. Choose another name, or import it: "+
+					"terraform import <address> %s", spec.Name, eng.Traits().ImportFrom+spec.Name))
 			return domain.ClusterDocument{}, false
 		}
 		resp.Diagnostics.AddWarning("Cluster adopted",
-			fmt.Sprintf("There already was a cluster %q with the same specification. This resource manages it from now on.", spec.Name))
+			fmt.Sprintf("There already was a cluster %q with the same specification. This resource manages it "+
+				"from now on.",
+				spec.Name))
 		return existing, true
 	})
 }
@@ -191,17 +213,19 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 	resp.Diagnostics.Append(diags...)
 
 	to := record{&resp.State, resp.Identity, resp.Private}
-	r.put(ctx, timeout, plan, to, &resp.Diagnostics, func(ctx context.Context, eng engine.Engine) (domain.ClusterDocument, bool) {
-		err := resourcekit.Recognise(ctx, eng, req.Private)
-		var existing domain.ClusterDocument
-		if err == nil {
-			existing, err = engine.Cluster(ctx, eng)
-		}
-		if err != nil {
-			resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to update cluster %q", plan.Name.ValueString()), err)
-		}
-		return existing, err == nil
-	})
+	r.put(ctx, timeout, plan, to, &resp.Diagnostics,
+		func(ctx context.Context, eng engine.Engine) (domain.ClusterDocument, bool) {
+			err := resourcekit.Recognise(ctx, eng, req.Private)
+			var existing domain.ClusterDocument
+			if err == nil {
+				existing, err = engine.Cluster(ctx, eng)
+			}
+			if err != nil {
+				resourcekit.AddError(&resp.Diagnostics,
+					fmt.Sprintf("Unable to update cluster %q", plan.Name.ValueString()), err)
+			}
+			return existing, err == nil
+		})
 }
 
 // put changes the hosts to the planned cluster, stores it based on the document that base returns, and starts its
@@ -267,7 +291,8 @@ func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {
 	found, err := eng.Survey(ctx, document.Spec)
 	if errors.Is(err, engine.ErrNotFound) {
 		// This must not be taken for a missing cluster.
-		return domain.Cluster{}, errors.New("the cluster is stored, but its hosts could not be inspected: " + err.Error())
+		return domain.Cluster{},
+			errors.New("the cluster is stored, but its hosts could not be inspected: " + err.Error())
 	}
 	return found, err
 }
@@ -350,8 +375,10 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	if len(groups)+len(sweeps) > 0 {
 		resp.Diagnostics.AddError("Cluster in use",
-			fmt.Sprintf("Cluster %q still has %s. Destroy them first. Those that Terraform has lost track of can be imported and then destroyed: terraform import <address> %s",
-				state.Name.ValueString(), domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))),
+			fmt.Sprintf("Cluster %q still has %s. Destroy them first. Those that Terraform has lost track of can be "+
+				"imported and then destroyed: terraform import <address> %s",
+				state.Name.ValueString(),
+				domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))),
 				reconciler.Engine.Traits().ImportFrom+domain.GroupID(state.Name.ValueString(), "<name>")))
 		return
 	}
@@ -364,7 +391,9 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 
 // ImportState takes the cluster's name as ID, with or without an address before it, or as identity. The engine is the
 // one that has a document of the cluster.
-func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *clusterResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	endpoint, name := resourcekit.CutEndpoint(req.ID)
 	if req.ID == "" && req.Identity != nil {
 		var identity identity
@@ -375,7 +404,8 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 	if name == "" {
-		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of a cluster, which is its name, such as lab, preceded by the address of a host if necessary: ssh://ops@gpu1/lab.", req.ID))
+		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of a cluster, which is its "+
+			"name, such as lab, preceded by the address of a host if necessary: ssh://ops@gpu1/lab.", req.ID))
 		return
 	}
 	key, err := r.Session.Find(ctx, endpoint, name)
@@ -385,7 +415,8 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), key.Name)...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("engine"), key.Engine)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("endpoint"), resourcekit.TextOrNull(key.Endpoint))...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("endpoint"),
+		resourcekit.TextOrNull(key.Endpoint))...)
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{Name: types.StringValue(key.Name)})...)
 }
 

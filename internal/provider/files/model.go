@@ -64,7 +64,8 @@ func flatten(found reconcile.Files, prior Model) Model {
 	doc := found.Document
 	m := resourcekit.Flatten(doc.Spec, prior)
 	m.ID = types.StringValue(domain.GroupID(doc.Spec.Cluster, doc.Spec.Name))
-	m.Path, m.Digest, m.SizeBytes = types.StringValue(found.Path), types.StringValue(doc.Digest), types.Int64Value(doc.SizeBytes)
+	m.Path, m.Digest, m.SizeBytes = types.StringValue(found.Path), types.StringValue(doc.Digest),
+		types.Int64Value(doc.SizeBytes)
 	m.Hosts = hostsOf(found, prior)
 	return m
 }

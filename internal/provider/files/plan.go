@@ -20,19 +20,27 @@ var computed = []string{"id", "path", "digest", "size_bytes", "hosts", "timeouts
 
 // ValidateConfig checks files as far as possible without their source, which may not exist where a configuration is
 // validated, and with unknown values.
-func (r *filesResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(m Model, malformed *diag.Diagnostics) domain.Problems {
-		return m.expand(malformed).Validate()
-	})
+func (r *filesResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics,
+		func(m Model, malformed *diag.Diagnostics) domain.Problems {
+			return m.expand(malformed).Validate()
+		})
 }
 
 // ModifyPlan reads the source, which determines the path of the files.
-func (r *filesResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *filesResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.Session == nil {
 		return
 	}
-	planned := Model{Path: types.StringUnknown(), Digest: types.StringUnknown(), SizeBytes: types.Int64Unknown(), Hosts: types.MapUnknown(types.StringType)}
+	planned := Model{
+		Path: types.StringUnknown(), Digest: types.StringUnknown(), SizeBytes: types.Int64Unknown(),
+		Hosts: types.MapUnknown(types.StringType),
+	}
 	if resourcekit.SettledAttributes(req.Plan.Raw, computed...) {
 		var prior *Model
 		if !req.State.Raw.IsNull() {
@@ -47,7 +55,9 @@ func (r *filesResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	for name, value := range map[string]attr.Value{"path": planned.Path, "digest": planned.Digest, "size_bytes": planned.SizeBytes, "hosts": planned.Hosts} {
+	for name, value := range map[string]attr.Value{
+		"path": planned.Path, "digest": planned.Digest, "size_bytes": planned.SizeBytes, "hosts": planned.Hosts,
+	} {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
 	}
 }
@@ -72,7 +82,8 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 		return
 	}
 	digest := content.Tree.Digest()
-	planned.Path, planned.Digest, planned.SizeBytes = types.StringValue(store.FilesPath(digest)), types.StringValue(digest), types.Int64Value(content.Tree.Size())
+	planned.Path, planned.Digest, planned.SizeBytes = types.StringValue(store.FilesPath(digest)),
+		types.StringValue(digest), types.Int64Value(content.Tree.Size())
 	planned.Hosts = types.MapUnknown(types.StringType)
 	if prior != nil && prior.address() == planned.address() {
 		cluster, err := r.Session.PlannedCluster(ctx, planned.Cluster.Key())

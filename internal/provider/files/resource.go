@@ -42,7 +42,8 @@ func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	case err != nil:
 		unusable = err.Error()
 	case !plan.Digest.IsUnknown() && digest != plan.Digest.ValueString():
-		unusable = fmt.Sprintf("%s has changed since it was planned, from %s to %s. Plan and apply again.", spec.Source, plan.Digest.ValueString(), digest)
+		unusable = fmt.Sprintf("%s has changed since it was planned, from %s to %s. Plan and apply again.", spec.Source,
+			plan.Digest.ValueString(), digest)
 	}
 	if unusable != "" {
 		w.Diags.AddAttributeError(path.Root("source"), resourcekit.Unable(w.Verb(), plan), unusable)
@@ -54,17 +55,23 @@ func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	if err != nil {
 		return nil, err
 	}
-	adopted, failure := reconciler.PutFiles(ctx, spec, engine.FilesSpec{Tree: content.Tree, Content: content.Tar}, w.Created)
+	adopted, failure := reconciler.PutFiles(ctx, spec, engine.FilesSpec{Tree: content.Tree, Content: content.Tar},
+		w.Created)
 	if _, locked := errors.AsType[*engine.LockedError](failure); locked {
 		return nil, failure // another run may have created them
 	}
 	if adopted {
-		w.Diags.AddWarning("Files adopted", fmt.Sprintf("Cluster %q already had files %q with this specification. This resource manages them from now on.", spec.Cluster, spec.Name))
+		w.Diags.AddWarning("Files adopted", fmt.Sprintf(
+			"Cluster %q already had files %q with this specification. This resource manages them from now on.",
+			spec.Cluster, spec.Name,
+		))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), group.ReadTimeout)
 	defer cancel()
 	found, err := reconciler.Files(ctx, spec.Name)
-	if failure != nil && (err != nil || !reflect.DeepEqual(found.Document.Spec, spec) || found.Document.Digest != content.Tree.Digest()) {
+	if failure != nil &&
+		(err != nil || !reflect.DeepEqual(found.Document.Spec, spec) ||
+			found.Document.Digest != content.Tree.Digest()) {
 		return nil, failure
 	}
 	if err != nil {
@@ -82,19 +89,26 @@ func (r *filesResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	return flatten(found, prior), nil
 }
 
-func (r *filesResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, _ *diag.Diagnostics) error {
+func (r *filesResource) remove(
+	ctx context.Context, reconciler reconcile.Reconciler, state Model, _ *diag.Diagnostics,
+) error {
 	return reconciler.DeleteFiles(ctx, state.Cluster.Key().Name, state.Name.ValueString())
 }
 
 // ImportState takes <cluster>/<name> as ID, or its parts as identity.
-func (r *filesResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resourcekit.Importable{Kind: "files", Form: "files, which is <cluster>/<name>, such as lab/code", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
+func (r *filesResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	resourcekit.Importable{
+		Kind: "files", Form: "files, which is <cluster>/<name>, such as lab/code", Valid: resourcekit.PlainName,
+	}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_files for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
 	r := &filesResource{}
-	r.Resource, r.Timeout = resourcekit.NewResource("files", engines, resourcekit.IdentitySchema("files")), defaultTimeout
+	r.Resource, r.Timeout = resourcekit.NewResource("files", engines, resourcekit.IdentitySchema("files")),
+		defaultTimeout
 	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
 	return r
 }

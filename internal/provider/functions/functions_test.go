@@ -10,7 +10,9 @@ import (
 )
 
 // call runs a function and returns its result or its error.
-func call(t *testing.T, f function.Function, unknown attr.Value, arguments ...attr.Value) (attr.Value, *function.FuncError) {
+func call(
+	t *testing.T, f function.Function, unknown attr.Value, arguments ...attr.Value,
+) (attr.Value, *function.FuncError) {
 	t.Helper()
 	resp := function.RunResponse{Result: function.NewResultData(unknown)}
 	f.Run(t.Context(), function.RunRequest{Arguments: function.NewArgumentsData(arguments)}, &resp)
@@ -20,7 +22,8 @@ func call(t *testing.T, f function.Function, unknown attr.Value, arguments ...at
 // wantError fails unless an error is about this argument and contains this text.
 func wantError(t *testing.T, err *function.FuncError, argument int64, part string) {
 	t.Helper()
-	if err == nil || err.FunctionArgument == nil || *err.FunctionArgument != argument || !strings.Contains(err.Text, part) {
+	if err == nil || err.FunctionArgument == nil || *err.FunctionArgument != argument ||
+		!strings.Contains(err.Text, part) {
 		t.Errorf("got error %v, want one about argument %d that says %q", err, argument, part)
 	}
 }
@@ -44,14 +47,21 @@ func TestTFConfig(t *testing.T) {
 		argument int64
 		failure  string
 	}{
-		"the first":          {task: "ps", index: 0, want: `{"cluster":{"ps":["a:1"],"worker":["b:1","c:1"]},"task":{"type":"ps","index":0}}`},
-		"the last":           {task: "worker", index: 1, want: `{"cluster":{"ps":["a:1"],"worker":["b:1","c:1"]},"task":{"type":"worker","index":1}}`},
+		"the first": {
+			task: "ps", index: 0,
+			want: `{"cluster":{"ps":["a:1"],"worker":["b:1","c:1"]},"task":{"type":"ps","index":0}}`,
+		},
+		"the last": {
+			task: "worker", index: 1,
+			want: `{"cluster":{"ps":["a:1"],"worker":["b:1","c:1"]},"task":{"type":"worker","index":1}}`,
+		},
 		"unknown type":       {task: "chief", argument: 1, failure: `"chief"; it has ["ps" "worker"]`},
 		"index beyond":       {task: "worker", index: 2, argument: 2, failure: "the cluster has 2 of them"},
 		"index before first": {task: "worker", index: -1, argument: 2, failure: "indexes start at 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := call(t, NewTFConfig(), types.StringUnknown(), cluster, types.StringValue(test.task), types.Int64Value(test.index))
+			got, err := call(t, NewTFConfig(), types.StringUnknown(), cluster, types.StringValue(test.task),
+				types.Int64Value(test.index))
 			if test.failure != "" {
 				wantError(t, err, test.argument, test.failure)
 				return

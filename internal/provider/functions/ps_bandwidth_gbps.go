@@ -28,13 +28,17 @@ var psBandwidthParameters = []struct{ name, description string }{
 func (psBandwidth) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
 		Summary: "Compute the network bandwidth that each parameter server needs",
-		MarkdownDescription: "Computes the traffic at each parameter server, in Gbit/s and in one direction, when every worker pulls all parameters and pushes all gradients in each step: " +
-			"`parameters × bytes × 8 × workers ÷ (ps × step_seconds) ÷ 10⁹`. The same amount flows in the other direction at the same time. " +
-			"For 250 million parameters of 4 bytes, 10 workers, 1 parameter server and steps of 1 s, this is 80 Gbit/s. All arguments must be above 0.",
+		MarkdownDescription: "Computes the traffic at each parameter server, in Gbit/s and in one direction, when " +
+			"every worker pulls all parameters and pushes all gradients in each step: " +
+			"`parameters × bytes × 8 × workers ÷ (ps × step_seconds) ÷ 10⁹`. The same amount flows in the other " +
+			"direction at the same time. " +
+			"For 250 million parameters of 4 bytes, 10 workers, 1 parameter server and steps of 1 s, this is 80 " +
+			"Gbit/s. All arguments must be above 0.",
 		Return: function.Float64Return{},
 	}
 	for _, p := range psBandwidthParameters {
-		resp.Definition.Parameters = append(resp.Definition.Parameters, function.Float64Parameter{Name: p.name, MarkdownDescription: p.description})
+		resp.Definition.Parameters = append(resp.Definition.Parameters,
+			function.Float64Parameter{Name: p.name, MarkdownDescription: p.description})
 	}
 }
 
@@ -46,7 +50,8 @@ func (psBandwidth) Run(ctx context.Context, req function.RunRequest, resp *funct
 	var arguments [len(given)]float64
 	for i := range given {
 		if arguments[i] = given[i].ValueFloat64(); !(arguments[i] > 0) {
-			resp.Error = function.NewArgumentFuncError(int64(i), fmt.Sprintf("%s is %v; it must be above 0", psBandwidthParameters[i].name, arguments[i]))
+			resp.Error = function.NewArgumentFuncError(int64(i),
+				fmt.Sprintf("%s is %v; it must be above 0", psBandwidthParameters[i].name, arguments[i]))
 			return
 		}
 	}

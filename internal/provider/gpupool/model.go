@@ -105,5 +105,6 @@ func foundDevices(document domain.GPUPoolDocument) (devices types.Map, slots typ
 		}
 		byHost[host] = types.ListValueMust(types.StringType, uuids)
 	}
-	return types.MapValueMust(DevicesType, byHost), types.Int64Value(int64(document.Slots())), types.MapValueMust(types.Int64Type, byDevice)
+	return types.MapValueMust(DevicesType,
+		byHost), types.Int64Value(int64(document.Slots())), types.MapValueMust(types.Int64Type, byDevice)
 }

@@ -21,8 +21,11 @@ import (
 func drawGPUPool(t *rapid.T) (Model, domain.GPUPoolDocument) {
 	number := providertest.Optional(rapid.Int64Range(0, 2000))
 	m := Model{
-		ID:               types.StringValue("lab/p"),
-		Cluster:          resourcekit.ClusterReference{Name: types.StringValue("lab"), Engine: types.StringValue("swarm"), Endpoint: resourcekit.TextOrNull(rapid.SampledFrom([]string{"", "ssh://gpu1"}).Draw(t, "endpoint"))},
+		ID: types.StringValue("lab/p"),
+		Cluster: resourcekit.ClusterReference{
+			Name: types.StringValue("lab"), Engine: types.StringValue("swarm"),
+			Endpoint: resourcekit.TextOrNull(rapid.SampledFrom([]string{"", "ssh://gpu1"}).Draw(t, "endpoint")),
+		},
 		Name:             types.StringValue("p"),
 		Sharing:          types.StringValue(rapid.SampledFrom([]string{"exclusive", "slots"}).Draw(t, "sharing")),
 		MemoryMiBPerSlot: number.Draw(t, "slot"),
@@ -31,11 +34,14 @@ func drawGPUPool(t *rapid.T) (Model, domain.GPUPoolDocument) {
 		OnForeignProcess: types.StringValue(rapid.SampledFrom([]string{"avoid", "warn", "ignore"}).Draw(t, "foreign")),
 		Timeouts:         providertest.NoTimeouts(Schema(t.Context(), nil)),
 	}
-	devices := rapid.MapOfN(rapid.StringMatching("[a-z]"), rapid.SliceOfN(rapid.StringMatching("GPU-[0-9a-f]{8}"), 1, 3), 1, 3).Draw(t, "devices")
+	devices := rapid.MapOfN(rapid.StringMatching("[a-z]"),
+		rapid.SliceOfN(rapid.StringMatching("GPU-[0-9a-f]{8}"), 1, 3), 1, 3).Draw(t, "devices")
 	if rapid.Bool().Draw(t, "selected") {
 		m.Select = &SelectorModel{
-			Model: providertest.Optional(rapid.SampledFrom([]string{"", "Tesla*"})).Draw(t, "model"), MemoryMiB: number.Draw(t, "memory"), MaxPerHost: number.Draw(t, "most"),
-			Hosts: providertest.Nilable(rapid.String()).Draw(t, "hosts"), Labels: providertest.NilableMap().Draw(t, "labels"),
+			Model:     providertest.Optional(rapid.SampledFrom([]string{"", "Tesla*"})).Draw(t, "model"),
+			MemoryMiB: number.Draw(t, "memory"), MaxPerHost: number.Draw(t, "most"),
+			Hosts:  providertest.Nilable(rapid.String()).Draw(t, "hosts"),
+			Labels: providertest.NilableMap().Draw(t, "labels"),
 		}
 	}
 	m.Devices = providertest.UUIDLists(devices)
@@ -89,14 +95,17 @@ func TestGPUPoolRoundTrip(t *testing.T) {
 // An A40 with 46,068 MiB has 37 slots of 1,199 MiB.
 func TestSlotsOfGPUPool(t *testing.T) {
 	document := domain.GPUPoolDocument{
-		Spec:    domain.GPUPool{Sharing: domain.Slots, MemoryMiBPerSlot: 1199},
-		Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a0", MemoryMiB: 46068}}, "b": {{UUID: "GPU-b0", MemoryMiB: 32768}}},
+		Spec: domain.GPUPool{Sharing: domain.Slots, MemoryMiBPerSlot: 1199},
+		Devices: map[string][]domain.Device{
+			"a": {{UUID: "GPU-a0", MemoryMiB: 46068}}, "b": {{UUID: "GPU-b0", MemoryMiB: 32768}},
+		},
 	}
 	devices, slots, deviceSlots := foundDevices(document)
 	if want := providertest.UUIDLists(map[string][]string{"a": {"GPU-a0"}, "b": {"GPU-b0"}}); !devices.Equal(want) {
 		t.Errorf("devices: got %s, want %s", devices, want)
 	}
-	want := types.MapValueMust(types.Int64Type, map[string]attr.Value{"GPU-a0": types.Int64Value(37), "GPU-b0": types.Int64Value(26)})
+	want := types.MapValueMust(types.Int64Type,
+		map[string]attr.Value{"GPU-a0": types.Int64Value(37), "GPU-b0": types.Int64Value(26)})
 	if slots.ValueInt64() != 63 || !deviceSlots.Equal(want) {
 		t.Errorf("got %s slots, %s; want 63, %s", slots, deviceSlots, want)
 	}

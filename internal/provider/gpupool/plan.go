@@ -24,19 +24,25 @@ import (
 
 // beyondPoolName are the attributes of a GPU pool except those that identify it.
 var beyondPoolName = []string{
-	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process", "slots", "device_slots", "unhealthy", "timeouts",
+	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process",
+	"slots", "device_slots", "unhealthy", "timeouts",
 }
 
 // ValidateConfig checks a pool as far as possible without its cluster and with unknown values.
-func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(pool Model, malformed *diag.Diagnostics) domain.Problems {
-		return pool.expand(malformed).Validate()
-	})
+func (r *gpuPoolResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics,
+		func(pool Model, malformed *diag.Diagnostics) domain.Problems {
+			return pool.expand(malformed).Validate()
+		})
 }
 
 // ModifyPlan finds the devices of the planned pool, so that errors show up at plan and not in the middle of an apply.
 // If hosts are unknown or have yet to join the cluster, the devices are known after the apply.
-func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *gpuPoolResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
 		return
@@ -82,7 +88,8 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	plans.PutPool(planned.Cluster, planned.Name, pool)
 	if !pool.Settled {
-		tflog.Debug(ctx, "the hosts are not known yet: devices will be known after the apply", map[string]any{"cluster": planned.Cluster.Name, "pool": planned.Name})
+		tflog.Debug(ctx, "the hosts are not known yet: devices will be known after the apply",
+			map[string]any{"cluster": planned.Cluster.Name, "pool": planned.Name})
 		return
 	}
 	warnUnhealthy(&resp.Diagnostics, pool.Document)
@@ -99,7 +106,8 @@ func planUnhealthy(ctx context.Context, state tfsdk.State, resp *resource.Modify
 	var unhealthy types.Map
 	resp.Diagnostics.Append(state.GetAttribute(ctx, path.Root("unhealthy"), &unhealthy)...)
 	if len(unhealthy.Elements()) > 0 {
-		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("unhealthy"), types.MapUnknown(types.StringType))...)
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("unhealthy"),
+			types.MapUnknown(types.StringType))...)
 	}
 }
 
@@ -114,12 +122,15 @@ func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 		troubles = append(troubles, uuid+" of "+unhealthy[uuid])
 	}
 	diags.AddAttributeWarning(path.Root("unhealthy"), "GPUs in trouble", fmt.Sprintf(
-		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves members that have them to other GPUs of the pool, if there are any. "+
+		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves members that have "+
+			"them to other GPUs of the pool, if there are any. "+
 			"Repair them, or remove them from the pool.", pool.Spec.Name, strings.Join(troubles, "; ")))
 }
 
 // warnWithoutAgents warns of hosts of a pool whose agents don't run, as nobody watches their GPUs.
-func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.ClusterRef, pool domain.GPUPoolDocument, diags *diag.Diagnostics) {
+func (r *gpuPoolResource) warnWithoutAgents(
+	ctx context.Context, key domain.ClusterRef, pool domain.GPUPoolDocument, diags *diag.Diagnostics,
+) {
 	concerning := func(found domain.Residents) []string {
 		if pool.Spec.Select != nil {
 			return found.MissingAgents(slices.Collect(maps.Keys(found.Agents))...)
@@ -127,14 +138,17 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 		return found.MissingAgents(slices.Collect(maps.Keys(pool.Spec.Devices))...)
 	}
 	r.Session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
-		Concerning: concerning, At: path.Root("slots"), Summary: fmt.Sprintf("GPUs of pool %q are not monitored", pool.Spec.Name),
+		Concerning: concerning, At: path.Root("slots"),
+		Summary:     fmt.Sprintf("GPUs of pool %q are not monitored", pool.Spec.Name),
 		Consequence: "Until then, GPU failures and memory used by others go undetected there.",
 	}, diags)
 }
 
 // decide finds the devices of a pool on the cluster as it will be at that point of the apply. A pool stored with the
 // same specification keeps its devices, and no host is asked.
-func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.GPUPool, created bool, diags *diag.Diagnostics) (resourcekit.PlannedPool, error) {
+func (r *gpuPoolResource) decide(
+	ctx context.Context, key domain.ClusterRef, spec domain.GPUPool, created bool, diags *diag.Diagnostics,
+) (resourcekit.PlannedPool, error) {
 	reconciler, err := r.Session.Plan(key)
 	if err != nil {
 		return resourcekit.PlannedPool{}, err
@@ -142,7 +156,8 @@ func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spe
 	cluster, planned := r.Session.Plans.Cluster(resourcekit.IDOf(key))
 	stored, err := engine.Cluster(ctx, reconciler.Engine)
 	switch {
-	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed), err == nil && planned && !cluster.Settled:
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed),
+		err == nil && planned && !cluster.Settled:
 		return resourcekit.PlannedPool{}, nil
 	case err != nil:
 		return resourcekit.PlannedPool{}, err
@@ -171,7 +186,8 @@ func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spe
 	}
 	document, problems := reconcile.ResolvePool(view, spec)
 	resourcekit.AddProblems(diags, problems)
-	return resourcekit.PlannedPool{Document: document, Settled: len(problems) == 0}, nil // hosts in warnings may answer by then
+	// hosts in warnings may answer by then
+	return resourcekit.PlannedPool{Document: document, Settled: len(problems) == 0}, nil
 }
 
 // awaitsHost reports whether a pool may have devices of a host that has yet to join the cluster.

@@ -34,7 +34,10 @@ func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Wri
 		return nil, err
 	}
 	if w.Created && document.Revision > 1 {
-		w.Diags.AddWarning("GPU pool adopted", fmt.Sprintf("Cluster %q already had a GPU pool %q with this specification. This resource manages it from now on.", document.Spec.Cluster, document.Spec.Name))
+		w.Diags.AddWarning("GPU pool adopted", fmt.Sprintf(
+			"Cluster %q already had a GPU pool %q with this specification. This resource manages it from now on.",
+			document.Spec.Cluster, document.Spec.Name,
+		))
 	}
 	state := flatten(document, plan)
 	return &state, nil
@@ -73,7 +76,9 @@ func (r *gpuPoolResource) get(ctx context.Context, reconciler reconcile.Reconcil
 	return flatten(document, prior), nil
 }
 
-func (r *gpuPoolResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, _ *diag.Diagnostics) error {
+func (r *gpuPoolResource) remove(
+	ctx context.Context, reconciler reconcile.Reconciler, state Model, _ *diag.Diagnostics,
+) error {
 	key, name := state.Cluster.Key(), state.Name.ValueString()
 	if err := reconciler.DeletePool(ctx, key.Name, name); err != nil {
 		return err
@@ -83,14 +88,19 @@ func (r *gpuPoolResource) remove(ctx context.Context, reconciler reconcile.Recon
 }
 
 // ImportState takes <cluster>/<pool> as ID, or its parts as identity.
-func (r *gpuPoolResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resourcekit.Importable{Kind: "GPU pool", Form: "a GPU pool, which is <cluster>/<pool>, such as lab/v100", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
+func (r *gpuPoolResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	resourcekit.Importable{
+		Kind: "GPU pool", Form: "a GPU pool, which is <cluster>/<pool>, such as lab/v100", Valid: resourcekit.PlainName,
+	}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_gpu_pool for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
 	r := &gpuPoolResource{}
-	r.Resource, r.Timeout = resourcekit.NewResource("gpu_pool", engines, resourcekit.IdentitySchema("GPU pool")), defaultTimeout
+	r.Resource, r.Timeout = resourcekit.NewResource("gpu_pool", engines, resourcekit.IdentitySchema("GPU pool")),
+		defaultTimeout
 	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
 	return r
 }

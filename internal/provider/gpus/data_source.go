@@ -64,12 +64,14 @@ type gpuProcessModel struct {
 
 func (d *gpusDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The current state of the GPUs of a cluster's hosts, read from NVIDIA's driver by `trainyard-agent`. Unknown values are null, never 0.",
+		MarkdownDescription: "The current state of the GPUs of a cluster's hosts, read from NVIDIA's driver by " +
+			"`trainyard-agent`. Unknown values are null, never 0.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "Hosts by name. Hosts that share a machine, as on `process`, show the GPUs of the machine.",
-				Computed:            true,
+				MarkdownDescription: "Hosts by name. Hosts that share a machine, as on `process`, show the GPUs of " +
+					"the machine.",
+				Computed: true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"reason": schema.StringAttribute{
 						MarkdownDescription: "Why the host's GPUs are unknown; null if they are known.",
@@ -81,9 +83,10 @@ func (d *gpusDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 						Computed:            true,
 					},
 					"gpus": schema.ListNestedAttribute{
-						MarkdownDescription: "GPUs in index order; null if they are unknown, and empty if there are none.",
-						Computed:            true,
-						NestedObject:        schema.NestedAttributeObject{Attributes: gpuAttributes()},
+						MarkdownDescription: "GPUs in index order; null if they are unknown, and empty if " +
+							"there are none.",
+						Computed:     true,
+						NestedObject: schema.NestedAttributeObject{Attributes: gpuAttributes()},
 					},
 				}},
 			},
@@ -102,26 +105,34 @@ func gpuAttributes() map[string]schema.Attribute {
 		return schema.Float64Attribute{MarkdownDescription: description, Computed: true}
 	}
 	return map[string]schema.Attribute{
-		"uuid":                       text("UUID of the GPU, such as `GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91`: the same in any PCIe slot and after any restart. Use it in `devices` of a `trainyard_gpu_pool`."),
-		"index":                      whole("Index on the host, from 0. It may change when the host restarts."),
-		"model":                      text("Model name, such as `NVIDIA A40`."),
-		"pci_bus_id":                 text("Address on the PCI bus."),
-		"memory_mib":                 whole("Total memory, in MiB."),
-		"memory_used_mib":            whole("Memory in use, in MiB."),
-		"memory_free_mib":            whole("Free memory, in MiB."),
-		"utilisation_percent":        number("Share of the last sample period in which the GPU was busy, in percent."),
-		"memory_utilisation_percent": number("Share of the last sample period in which its memory was being read or written, in percent."),
-		"temperature_celsius":        whole("Temperature, in °C."),
-		"power_watts":                number("Power draw, in watts."),
-		"power_limit_watts":          number("Power limit, in watts."),
-		"ecc_errors":                 whole("Number of uncorrectable ECC errors since the driver was loaded; null if ECC is disabled."),
-		"xid":                        whole("Number of the last XID error that the driver reported for the GPU since the agent started listening, such as 79; null if there was none."),
+		"uuid": text("UUID of the GPU, such as `GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91`: the " +
+			"same in any PCIe slot and after any restart. Use it in `devices` of a `trainyard_gpu_pool`."),
+		"index":               whole("Index on the host, from 0. It may change when the host restarts."),
+		"model":               text("Model name, such as `NVIDIA A40`."),
+		"pci_bus_id":          text("Address on the PCI bus."),
+		"memory_mib":          whole("Total memory, in MiB."),
+		"memory_used_mib":     whole("Memory in use, in MiB."),
+		"memory_free_mib":     whole("Free memory, in MiB."),
+		"utilisation_percent": number("Share of the last sample period in which the GPU was busy, in percent."),
+		"memory_utilisation_percent": number(
+			"Share of the last sample period in which its memory was being read or written, in percent.",
+		),
+		"temperature_celsius": whole("Temperature, in °C."),
+		"power_watts":         number("Power draw, in watts."),
+		"power_limit_watts":   number("Power limit, in watts."),
+		"ecc_errors": whole(
+			"Number of uncorrectable ECC errors since the driver was loaded; null if ECC is disabled.",
+		),
+		"xid": whole("Number of the last XID error that the driver reported for the GPU since the agent started " +
+			"listening, such as 79; null if there was none."),
 		"xid_at": schema.StringAttribute{
 			MarkdownDescription: "When that error was reported, in RFC 3339, UTC; null if there was none.",
 			CustomType:          timetypes.RFC3339Type{},
 			Computed:            true,
 		},
-		"mig":       schema.BoolAttribute{MarkdownDescription: "Whether the GPU is in MIG mode. Such a GPU can't be in a pool.", Computed: true},
+		"mig": schema.BoolAttribute{
+			MarkdownDescription: "Whether the GPU is in MIG mode. Such a GPU can't be in a pool.", Computed: true,
+		},
 		"numa_node": whole("Nearest NUMA node of the host."),
 		"nvlinks": schema.ListAttribute{
 			MarkdownDescription: "UUIDs of the GPUs reachable by NVLink.",
@@ -135,7 +146,9 @@ func gpuAttributes() map[string]schema.Attribute {
 				"pid":        whole("ID of the process."),
 				"memory_mib": whole("GPU memory that it uses, in MiB."),
 				"command":    text("Name of the program."),
-				"member":     text("Name of the member of this cluster that it belongs to; null for any other process."),
+				"member": text(
+					"Name of the member of this cluster that it belongs to; null for any other process.",
+				),
 			}},
 		},
 		"trouble": text("Why the GPU can't be used, such as `fallen off the bus (XID 79)`; null if it can."),
@@ -180,11 +193,14 @@ func flattenHostGPUs(found domain.HostGPUs) hostGPUsModel {
 
 func flattenGPU(g domain.GPU) gpuModel {
 	m := gpuModel{
-		UUID: resourcekit.OrNull(g.UUID), Index: int64(g.Index), Model: resourcekit.OrNull(g.Model), PCIBusID: resourcekit.OrNull(g.PCIBusID),
+		UUID: resourcekit.OrNull(g.UUID), Index: int64(g.Index), Model: resourcekit.OrNull(g.Model),
+		PCIBusID:  resourcekit.OrNull(g.PCIBusID),
 		MemoryMiB: resourcekit.OrNull(g.MemoryMiB), MemoryUsedMiB: g.MemoryUsedMiB, MemoryFreeMiB: g.MemoryFreeMiB,
-		UtilisationPercent: types.Float64PointerValue(g.Utilisation), MemoryUtilisationPercent: types.Float64PointerValue(g.MemoryUtilisation),
-		TemperatureCelsius: g.TemperatureC, PowerWatts: types.Float64PointerValue(g.PowerW), PowerLimitWatts: types.Float64PointerValue(g.PowerLimitW),
-		ECCErrors: g.ECCErrors, XID: resourcekit.Integer[int64](g.XID), XIDAt: resourcekit.Moment(g.XIDAt),
+		UtilisationPercent:       types.Float64PointerValue(g.Utilisation),
+		MemoryUtilisationPercent: types.Float64PointerValue(g.MemoryUtilisation),
+		TemperatureCelsius:       g.TemperatureC, PowerWatts: types.Float64PointerValue(g.PowerW),
+		PowerLimitWatts: types.Float64PointerValue(g.PowerLimitW),
+		ECCErrors:       g.ECCErrors, XID: resourcekit.Integer[int64](g.XID), XIDAt: resourcekit.Moment(g.XIDAt),
 		MIG: g.MIG, NUMANode: resourcekit.Integer[int64](g.NUMANode), NVLinks: append([]string{}, g.Links...),
 		Trouble: resourcekit.OrNull(g.Trouble), Unknown: resourcekit.OrNull(g.Unknown),
 	}
@@ -192,7 +208,8 @@ func flattenGPU(g domain.GPU) gpuModel {
 		m.Processes = []gpuProcessModel{}
 	}
 	for _, p := range g.Processes {
-		m.Processes = append(m.Processes, gpuProcessModel{int64(p.PID), p.MemoryMiB, resourcekit.OrNull(p.Command), resourcekit.OrNull(p.Member)})
+		m.Processes = append(m.Processes,
+			gpuProcessModel{int64(p.PID), p.MemoryMiB, resourcekit.OrNull(p.Command), resourcekit.OrNull(p.Member)})
 	}
 	return m
 }

@@ -47,7 +47,8 @@ type memberDataModel struct {
 
 func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The current state of a group: its phase, and the state of each member. Everything that changes by itself is here rather than in the resource.",
+		MarkdownDescription: "The current state of a group: its phase, and the state of each member. Everything that " +
+			"changes by itself is here rather than in the resource.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "`<cluster>/<group>`.",
@@ -63,20 +64,26 @@ func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				Computed:            true,
 			},
 			"phase": schema.StringAttribute{
-				MarkdownDescription: "`pending` (members are waiting to start), `running` (every member runs, or has completed), `degraded` (the group continues, but a member is missing, stopped, failed or between two attempts, or has a problem with its host or one of its GPUs), `completed`, or `failed` (the group can no longer complete).",
-				Computed:            true,
+				MarkdownDescription: "`pending` (members are waiting to start), `running` (every member runs, or has " +
+					"completed), `degraded` (the group continues, but a member is missing, stopped, failed or " +
+					"between two attempts, or has a problem with its host or one of its GPUs), `completed`, or " +
+					"`failed` (the group can no longer complete).",
+				Computed: true,
 			},
 			"reason": schema.StringAttribute{
-				MarkdownDescription: "Why the group is degraded or failed, with the members' names; null in other phases.",
-				Computed:            true,
+				MarkdownDescription: "Why the group is degraded or failed, with the members' names; null in " +
+					"other phases.",
+				Computed: true,
 			},
 			"revision": schema.Int64Attribute{
-				MarkdownDescription: "Number of times the group's document was written. It rises by two with each apply that changes the group, and by one with each restart of the whole group.",
-				Computed:            true,
+				MarkdownDescription: "Number of times the group's document was written. It rises by two with each " +
+					"apply that changes the group, and by one with each restart of the whole group.",
+				Computed: true,
 			},
 			"restarts": schema.Int64Attribute{
-				MarkdownDescription: "Number of restarts of the whole group since it was last applied or rerun, if its `restart_scope` is `group`.",
-				Computed:            true,
+				MarkdownDescription: "Number of restarts of the whole group since it was last applied or rerun, if " +
+					"its `restart_scope` is `group`.",
+				Computed: true,
 			},
 			"members": schema.MapNestedAttribute{
 				MarkdownDescription: "Existing members, by name.",
@@ -95,7 +102,10 @@ func memberDataAttributes() map[string]schema.Attribute {
 		return schema.Int64Attribute{MarkdownDescription: description, Computed: true}
 	}
 	moment := func(description string) schema.Attribute {
-		return schema.StringAttribute{MarkdownDescription: description + " in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{}, Computed: true}
+		return schema.StringAttribute{
+			MarkdownDescription: description + " in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{},
+			Computed: true,
+		}
 	}
 	return map[string]schema.Attribute{
 		"role":  text("Role of the member."),
@@ -106,13 +116,19 @@ func memberDataAttributes() map[string]schema.Attribute {
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
-		"address":     text("Address of the member, `host:port`."),
-		"state":       text("`pending`, `running`, `restarting`, `completed`, `failed`, or `stopped` (ended on request, such as parameter servers when the group has completed)."),
-		"restarts":    number("Number of times the member was restarted on its own since an apply or a restart of the whole group started it."),
-		"exit_code":   number("Exit code of the last instance that ended; 128 + the signal's number if a signal killed it; null if none has ended yet."),
+		"address": text("Address of the member, `host:port`."),
+		"state": text("`pending`, `running`, `restarting`, `completed`, `failed`, or `stopped` (ended on " +
+			"request, such as parameter servers when the group has completed)."),
+		"restarts": number(
+			"Number of times the member was restarted on its own since an apply or a restart of the whole group " +
+				"started it.",
+		),
+		"exit_code": number("Exit code of the last instance that ended; 128 + the signal's number if a signal " +
+			"killed it; null if none has ended yet."),
 		"started_at":  moment("Start of the last instance; null if there was none. A time"),
 		"finished_at": moment("End of the last instance; null while it runs, or if there was none. A time"),
-		"last_error":  text("Why the last instance that ended failed or could not be started; null if it did not fail, or if none has ended yet."),
+		"last_error": text("Why the last instance that ended failed or could not be started; null if it did not " +
+			"fail, or if none has ended yet."),
 	}
 }
 
@@ -130,7 +146,8 @@ func (d *groupDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	}
 	group, err := reconciler.Read(ctx, name)
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("group %q in cluster %q", name, key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"),
+			fmt.Sprintf("group %q in cluster %q", name, key.Name), err)
 		return
 	}
 	model.ID = types.StringValue(domain.GroupID(key.Name, name))

@@ -140,7 +140,8 @@ const (
 // expand returns the group as specified. Unknown triggers are left out, as only a change of them matters.
 func (m Model) expand(diags *diag.Diagnostics) domain.Group {
 	group := domain.Group{
-		Framework: defaultFramework, Roles: map[string]domain.Role{}, RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
+		Framework: defaultFramework, Roles: map[string]domain.Role{}, RestartScope: domain.ScopeMember,
+		WaitFor: domain.WaitRunning,
 	}
 	resourcekit.Expand(&group, m, diags)
 	return group
@@ -156,7 +157,8 @@ func FlattenGroup(group reconcile.Group, prior Model) Model {
 		m := resourcekit.Flatten(group.Document.Spec, prior)
 		m.ID = types.StringValue(domain.GroupID(group.Document.Spec.Cluster, group.Document.Spec.Name))
 		list := listed(group.Members)
-		m.Members, m.Placements, m.ClusterSpec = resourcekit.StringMap(list.addresses), resourcekit.StringMap(list.places), resourcekit.StringMap(group.Layout.ClusterSpec())
+		m.Members, m.Placements, m.ClusterSpec = resourcekit.StringMap(list.addresses),
+			resourcekit.StringMap(list.places), resourcekit.StringMap(group.Layout.ClusterSpec())
 		return m
 	}
 	found := group.Found()

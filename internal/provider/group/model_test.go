@@ -60,10 +60,15 @@ func drawTemplate(t *rapid.T) TemplateModel {
 		WorkingDir: providertest.Optional(rapid.SampledFrom([]string{"", "/srv"})).Draw(t, "working_dir"),
 		Mounts: providertest.Nilable(rapid.Custom(func(t *rapid.T) MountModel {
 			return MountModel{
-				Type: providertest.Optional(rapid.SampledFrom([]string{"", "tmpfs"})).Draw(t, "type"), Source: providertest.Optional(rapid.SampledFrom([]string{"", "/a"})).Draw(t, "source"),
-				Target: rapid.String().Draw(t, "target"), ReadOnly: providertest.Optional(rapid.Bool()).Draw(t, "read_only"), SizeMiB: providertest.Optional(rapid.Int64Range(0, 2)).Draw(t, "size"),
+				Type:     providertest.Optional(rapid.SampledFrom([]string{"", "tmpfs"})).Draw(t, "type"),
+				Source:   providertest.Optional(rapid.SampledFrom([]string{"", "/a"})).Draw(t, "source"),
+				Target:   rapid.String().Draw(t, "target"),
+				ReadOnly: providertest.Optional(rapid.Bool()).Draw(t, "read_only"),
+				SizeMiB:  providertest.Optional(rapid.Int64Range(0, 2)).Draw(t, "size"),
 				Driver: providertest.Optional(rapid.Custom(func(t *rapid.T) VolumeDriverModel {
-					return VolumeDriverModel{Name: rapid.String().Draw(t, "driver"), Options: providertest.NilableMap().Draw(t, "options")}
+					return VolumeDriverModel{
+						Name: rapid.String().Draw(t, "driver"), Options: providertest.NilableMap().Draw(t, "options"),
+					}
 				})).Draw(t, "driver"),
 			}
 		})).Draw(t, "mounts"),
@@ -78,25 +83,44 @@ func drawRole(t *rapid.T) RoleModel {
 		Port:          number.Draw(t, "port"),
 		TemplateModel: drawTemplate(t),
 		Resources: providertest.Optional(rapid.Custom(func(t *rapid.T) ResourcesModel {
-			return ResourcesModel{CPUs: providertest.DrawNumber(t, 2, "cpus"), MemoryMiB: number.Draw(t, "memory"), Limits: providertest.Optional(rapid.Custom(func(t *rapid.T) LimitsModel {
-				return LimitsModel{CPUs: providertest.DrawNumber(t, 2, "CPU limit"), MemoryMiB: number.Draw(t, "memory limit")}
-			})).Draw(t, "limits")}
+			return ResourcesModel{CPUs: providertest.DrawNumber(t, 2, "cpus"), MemoryMiB: number.Draw(t, "memory"),
+				Limits: providertest.Optional(rapid.Custom(func(t *rapid.T) LimitsModel {
+					return LimitsModel{
+						CPUs: providertest.DrawNumber(t, 2, "CPU limit"), MemoryMiB: number.Draw(t, "memory limit"),
+					}
+				})).Draw(t, "limits")}
 		})).Draw(t, "resources"),
 		GPUs: providertest.Optional(rapid.Custom(func(t *rapid.T) RoleGPUsModel {
-			return RoleGPUsModel{Pool: rapid.String().Draw(t, "pool"), Count: number.Draw(t, "count"), MemoryMiB: number.Draw(t, "GPU memory")}
+			return RoleGPUsModel{
+				Pool: rapid.String().Draw(t, "pool"), Count: number.Draw(t, "count"),
+				MemoryMiB: number.Draw(t, "GPU memory"),
+			}
 		})).Draw(t, "gpus"),
 		Placement: providertest.Optional(rapid.Custom(func(t *rapid.T) PlacementModel {
-			return PlacementModel{Strategy: providertest.Optional(rapid.SampledFrom([]string{"", "pack"})).Draw(t, "strategy"), SpreadBy: providertest.Optional(rapid.SampledFrom([]string{"", "rack"})).Draw(t, "spread_by"), Labels: providertest.NilableMap().Draw(t, "labels"), Hosts: providertest.Nilable(rapid.String()).Draw(t, "hosts")}
+			return PlacementModel{
+				Strategy: providertest.Optional(rapid.SampledFrom([]string{"", "pack"})).Draw(t, "strategy"),
+				SpreadBy: providertest.Optional(rapid.SampledFrom([]string{"", "rack"})).Draw(t, "spread_by"),
+				Labels:   providertest.NilableMap().Draw(t, "labels"),
+				Hosts:    providertest.Nilable(rapid.String()).Draw(t, "hosts"),
+			}
 		})).Draw(t, "placement"),
 		Restart: providertest.Optional(rapid.Custom(func(t *rapid.T) RestartModel {
-			return RestartModel{Condition: providertest.Optional(rapid.SampledFrom([]string{"", "always"})).Draw(t, "condition"), MaxAttempts: number.Draw(t, "attempts"), Delay: providertest.DrawDuration(t)}
+			return RestartModel{
+				Condition:   providertest.Optional(rapid.SampledFrom([]string{"", "always"})).Draw(t, "condition"),
+				MaxAttempts: number.Draw(t, "attempts"), Delay: providertest.DrawDuration(t),
+			}
 		})).Draw(t, "restart"),
 		ExitCodes: providertest.Optional(rapid.Custom(func(t *rapid.T) ExitCodesModel {
-			return ExitCodesModel{Final: rapid.SliceOfN(rapid.SampledFrom([]string{"3", "1-127"}), 0, 2).Draw(t, "final")}
+			return ExitCodesModel{
+				Final: rapid.SliceOfN(rapid.SampledFrom([]string{"3", "1-127"}), 0, 2).Draw(t, "final"),
+			}
 		})).Draw(t, "exit_codes"),
 		GracePeriod: providertest.DrawDuration(t),
 		Update: providertest.Optional(rapid.Custom(func(t *rapid.T) UpdateModel {
-			return UpdateModel{Parallelism: number.Draw(t, "parallelism"), Delay: providertest.DrawDuration(t), OnFailure: providertest.Optional(rapid.SampledFrom([]string{"", "rollback"})).Draw(t, "on_failure")}
+			return UpdateModel{
+				Parallelism: number.Draw(t, "parallelism"), Delay: providertest.DrawDuration(t),
+				OnFailure: providertest.Optional(rapid.SampledFrom([]string{"", "rollback"})).Draw(t, "on_failure"),
+			}
 		})).Draw(t, "update"),
 	}
 }
@@ -107,8 +131,12 @@ func drawGroup(t *rapid.T, unset timeouts.Value) Model {
 		triggers = resourcekit.StringMap(drawn)
 	}
 	return Model{
-		ID:            types.StringValue("lab/mnist"),
-		Cluster:       resourcekit.ClusterReference{Name: types.StringValue("lab"), Engine: types.StringValue(rapid.SampledFrom([]string{"process", "swarm"}).Draw(t, "engine")), Endpoint: resourcekit.TextOrNull(rapid.SampledFrom([]string{"", "ssh://gpu1"}).Draw(t, "endpoint"))},
+		ID: types.StringValue("lab/mnist"),
+		Cluster: resourcekit.ClusterReference{
+			Name:     types.StringValue("lab"),
+			Engine:   types.StringValue(rapid.SampledFrom([]string{"process", "swarm"}).Draw(t, "engine")),
+			Endpoint: resourcekit.TextOrNull(rapid.SampledFrom([]string{"", "ssh://gpu1"}).Draw(t, "endpoint")),
+		},
 		Name:          types.StringValue("mnist"),
 		Framework:     types.StringValue(rapid.SampledFrom([]string{"none", "mpi"}).Draw(t, "framework")),
 		TemplateModel: drawTemplate(t),
@@ -154,7 +182,10 @@ func TestGroupSurvivesImport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var diags diag.Diagnostics
 		stored := throughDocument(t, drawGroup(t, unset).expand(&diags))
-		empty := Model{Triggers: types.MapNull(types.StringType), Members: resourcekit.StringMap(nil), Placements: resourcekit.StringMap(nil), ClusterSpec: resourcekit.StringMap(nil), Timeouts: unset}
+		empty := Model{
+			Triggers: types.MapNull(types.StringType), Members: resourcekit.StringMap(nil),
+			Placements: resourcekit.StringMap(nil), ClusterSpec: resourcekit.StringMap(nil), Timeouts: unset,
+		}
 		imported := throughTerraform(t, resourcekit.Flatten(stored, empty))
 		if again := imported.expand(&diags); !again.Equal(stored) {
 			t.Fatalf("imported:\n%+v\nstored:\n%+v", again, stored)
@@ -181,7 +212,10 @@ func TestGroupShowsDrift(t *testing.T) {
 func TestExpandFillsInDefaults(t *testing.T) {
 	var diags diag.Diagnostics
 	got := Model{Name: types.StringValue("g"), Triggers: types.MapUnknown(types.StringType)}.expand(&diags)
-	want := domain.Group{Name: "g", Framework: "none", Roles: map[string]domain.Role{}, RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning}
+	want := domain.Group{
+		Name: "g", Framework: "none", Roles: map[string]domain.Role{}, RestartScope: domain.ScopeMember,
+		WaitFor: domain.WaitRunning,
+	}
 	if !reflect.DeepEqual(got, want) || diags.HasError() {
 		t.Errorf("got %+v, %v, want %+v", got, diags, want)
 	}
@@ -214,9 +248,12 @@ func TestFlattenGroup(t *testing.T) {
 		},
 		"a member too many": {
 			change: func(g *reconcile.Group) {
-				g.Observed = append(g.Observed, domain.Observed{Name: "g-worker-2", Role: "worker", Host: "local", Address: "10.0.0.1:9002"})
+				g.Observed = append(g.Observed,
+					domain.Observed{Name: "g-worker-2", Role: "worker", Host: "local", Address: "10.0.0.1:9002"})
 			},
-			replicas: 3, members: map[string]string{"g-worker-0": "10.0.0.1:9000", "g-worker-1": "10.0.0.1:9001", "g-worker-2": "10.0.0.1:9002"}, spec: spec,
+			replicas: 3, members: map[string]string{
+				"g-worker-0": "10.0.0.1:9000", "g-worker-1": "10.0.0.1:9001", "g-worker-2": "10.0.0.1:9002",
+			}, spec: spec,
 		},
 		"an apply died": {
 			applying: true, replicas: 2, members: both, spec: map[string]string{},
@@ -258,7 +295,8 @@ func TestFlattenPool(t *testing.T) {
 		},
 		Counts: map[string]int{"master": 1, "worker": 2},
 		Assignments: map[string]domain.Assignment{
-			"g-master-0": {Host: "gpu1", Port: 7077}, "g-worker-0": {Host: "gpu1", Port: 20000}, "g-worker-1": {Host: "gpu2", Port: 20000},
+			"g-master-0": {Host: "gpu1", Port: 7077}, "g-worker-0": {Host: "gpu1", Port: 20000},
+			"g-worker-1": {Host: "gpu2", Port: 20000},
 		},
 	}
 	traits := engine.Traits{Schedules: true, MemberAddress: func(member string) string { return member }}
@@ -266,7 +304,8 @@ func TestFlattenPool(t *testing.T) {
 	group := reconcile.Group{Decision: decision}
 	for i, m := range decision.Members {
 		group.Observed = append(group.Observed, domain.Observed{
-			Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: "gpu2", Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning,
+			Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: "gpu2", Address: m.Address,
+			Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning,
 		})
 	}
 	more := group.Observed[2]
@@ -277,7 +316,8 @@ func TestFlattenPool(t *testing.T) {
 		t.Errorf("placements: got %s, want %s", got.Placements, want)
 	}
 	if want := resourcekit.StringMap(map[string]string{
-		"g-master-0": "g-master-0:7077", "g-worker-0": "g-worker:20000", "g-worker-1": "g-worker:20000", "g-worker-2": "g-worker:20000",
+		"g-master-0": "g-master-0:7077", "g-worker-0": "g-worker:20000", "g-worker-1": "g-worker:20000",
+		"g-worker-2": "g-worker:20000",
 	}); !got.Members.Equal(want) {
 		t.Errorf("members: got %s, want %s", got.Members, want)
 	}
@@ -285,10 +325,14 @@ func TestFlattenPool(t *testing.T) {
 		t.Errorf("replicas: got %d, want 3", n)
 	}
 	// The rest is known at plan, though their hosts are not.
-	view := reconcile.View{Traits: traits, Inventory: engine.Inventory{Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}}, Groups: map[string]domain.GroupDocument{"g": document}}
+	view := reconcile.View{
+		Traits: traits, Inventory: engine.Inventory{Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}},
+		Groups: map[string]domain.GroupDocument{"g": document},
+	}
 	grown := document
 	grown.Counts = map[string]int{"master": 1, "worker": 5}
-	if known := certainty(view, reconcile.Current(traits, nil, grown)); !known.addresses || !maps.Equal(known.places, map[string]string{"g-master-0": "gpu1"}) {
+	if known := certainty(view, reconcile.Current(traits, nil, grown)); !known.addresses ||
+		!maps.Equal(known.places, map[string]string{"g-master-0": "gpu1"}) {
 		t.Errorf("known of a pool that grows: %+v", known)
 	}
 }
@@ -307,7 +351,10 @@ func TestUnmanagedReplicasStayNull(t *testing.T) {
 func TestFlattenKeepsSpellingOfDurations(t *testing.T) {
 	hour := domain.Duration(time.Hour)
 	spec := domain.Group{Roles: map[string]domain.Role{"a": {GracePeriod: &hour}}}
-	prior := Model{Roles: map[string]RoleModel{"a": {GracePeriod: types.StringValue("60m")}}, Triggers: types.MapNull(types.StringType)}
+	prior := Model{
+		Roles:    map[string]RoleModel{"a": {GracePeriod: types.StringValue("60m")}},
+		Triggers: types.MapNull(types.StringType),
+	}
 	if got := resourcekit.Flatten(spec, prior).Roles["a"].GracePeriod.ValueString(); got != "60m" {
 		t.Errorf("got %s, want 60m", got)
 	}
@@ -316,8 +363,11 @@ func TestFlattenKeepsSpellingOfDurations(t *testing.T) {
 // TestExpandNamesWhatIsWrong: an error names the attribute.
 func TestExpandNamesWhatIsWrong(t *testing.T) {
 	var diags diag.Diagnostics
-	Model{Roles: map[string]RoleModel{"worker": {Restart: &RestartModel{Delay: types.StringValue("soon")}}}}.expand(&diags)
-	if want := `roles["worker"].restart.delay: time: invalid duration "soon"`; len(diags) != 1 || diags[0].Detail() != want {
+	Model{
+		Roles: map[string]RoleModel{"worker": {Restart: &RestartModel{Delay: types.StringValue("soon")}}},
+	}.expand(&diags)
+	if want := `roles["worker"].restart.delay: time: invalid duration "soon"`; len(diags) != 1 ||
+		diags[0].Detail() != want {
 		t.Errorf("got %v, want %s", diags, want)
 	}
 }

@@ -23,15 +23,20 @@ import (
 var notChecked = []string{"id", "triggers", "members", "placements", "cluster_spec", "timeouts"}
 
 // ValidateConfig checks a group as far as possible without its cluster and with unknown values.
-func (r *groupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(group Model, malformed *diag.Diagnostics) domain.Problems {
-		return topology.Validate(group.expand(malformed))
-	})
+func (r *groupResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics,
+		func(group Model, malformed *diag.Diagnostics) domain.Problems {
+			return topology.Validate(group.expand(malformed))
+		})
 }
 
 // ModifyPlan decides what the planned group will be, so that errors show up at plan and not in the middle of an apply.
 // If something that the decision needs is unknown, the members are known after the apply.
-func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *groupResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
 		return
@@ -70,13 +75,15 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if !created {
 		found = refreshedGroup(ctx, plan, req, &resp.Diagnostics)
 	}
-	decision, known, ok := r.decide(ctx, plan.Cluster.Key(), proposal{spec: spec, created: created}, found, &resp.Diagnostics)
+	decision, known, ok := r.decide(ctx, plan.Cluster.Key(), proposal{spec: spec, created: created}, found,
+		&resp.Diagnostics)
 	if !ok {
 		return
 	}
 	r.warnWithoutController(ctx, plan.Cluster.Key(), decision, &resp.Diagnostics)
 	if topology.AnyScalable(spec) || found.scalable {
-		resp.Diagnostics.Append(leaveOpen(ctx, plan, found.needsApply || len(found.leaving) > 0 || known.moves, &resp.Plan)...)
+		resp.Diagnostics.Append(leaveOpen(ctx, plan, found.needsApply || len(found.leaving) > 0 || known.moves,
+			&resp.Plan)...)
 		return
 	}
 	list := listed(decision.Members)
@@ -105,7 +112,9 @@ type refreshed struct {
 	needsApply, scalable bool
 }
 
-func refreshedGroup(ctx context.Context, plan Model, req resource.ModifyPlanRequest, diags *diag.Diagnostics) refreshed {
+func refreshedGroup(
+	ctx context.Context, plan Model, req resource.ModifyPlanRequest, diags *diag.Diagnostics,
+) refreshed {
 	found := refreshed{present: plan.Members, places: plan.Placements}
 	if plan.Members.IsUnknown() { // else the plan shows the group as refreshed
 		var framework types.String
@@ -146,7 +155,9 @@ type proposal struct {
 
 // decide decides about a group on the cluster as it will be at that point of the apply. It returns false if the cluster
 // is unknown yet, or if there are errors.
-func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, proposed proposal, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
+func (r *groupResource) decide(
+	ctx context.Context, key domain.ClusterRef, proposed proposal, found refreshed, diags *diag.Diagnostics,
+) (decision reconcile.Decision, known certain, ok bool) {
 	spec, created := proposed.spec, proposed.created
 	summary := fmt.Sprintf("Unable to plan group %q", spec.Name)
 	reconciler, err := r.Session.Plan(key)
@@ -160,14 +171,16 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 		return decision, known, false
 	}
 	if !cluster.Settled {
-		tflog.Debug(ctx, "the cluster is not known yet: members will be known after the apply", map[string]any{"cluster": key.Name, "group": spec.Name})
+		tflog.Debug(ctx, "the cluster is not known yet: members will be known after the apply",
+			map[string]any{"cluster": key.Name, "group": spec.Name})
 		return decision, known, false
 	}
 
 	plans := r.Session.Plans
 	for _, role := range spec.Roles {
 		if role.GPUs != nil && plans.PoolIsOpen(resourcekit.IDOf(key), role.GPUs.Pool) {
-			tflog.Debug(ctx, "the devices of the GPU pool are not known yet: members will be known after the apply", map[string]any{"pool": role.GPUs.Pool, "group": spec.Name})
+			tflog.Debug(ctx, "the devices of the GPU pool are not known yet: members will be known after the apply",
+				map[string]any{"pool": role.GPUs.Pool, "group": spec.Name})
 			return decision, known, false
 		}
 	}
@@ -190,7 +203,9 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	plans.PutYields(resourcekit.ItemAddress{Cluster: resourcekit.IDOf(key), Name: spec.Name}, claim.Gone)
 	yields := claim.Yields(view)
 	if yields != "" {
-		problems.Warn(domain.Path{"priority"}, "Waits for room", "there is no room for group %q now. Its apply waits for roles with a priority below %d to give way: %s", spec.Name, spec.Priority, yields)
+		problems.Warn(domain.Path{"priority"}, "Waits for room",
+			"there is no room for group %q now. Its apply waits for roles with a priority below %d to give way: %s",
+			spec.Name, spec.Priority, yields)
 	}
 	resourcekit.AddProblems(diags, problems.Certain(proposed.unknown))
 	if diags.HasError() || problems.Err() != nil {
@@ -220,7 +235,10 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 // checkPolicies checks that each role's count follows either its replicas or a policy. Policies are planned after their
 // groups and check that themselves; this covers policies that were planned earlier in this run, and stored ones, which
 // may be outside of this configuration. A new group has neither.
-func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.Reconciler, cluster resourcekit.ClusterID, spec domain.Group, created bool, diags *diag.Diagnostics) error {
+func (r *groupResource) checkPolicies(
+	ctx context.Context, reconciler reconcile.Reconciler, cluster resourcekit.ClusterID, spec domain.Group,
+	created bool, diags *diag.Diagnostics,
+) error {
 	counted := slices.DeleteFunc(spec.RoleNames(), func(name string) bool { return spec.Roles[name].Replicas == nil })
 	var stored map[string]domain.AutoscalingPolicyDocument
 	if len(counted) > 0 && !created {
@@ -231,7 +249,9 @@ func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.
 	}
 	var problems domain.Problems
 	for _, name := range counted {
-		at, key, replicas := domain.Path{"roles", domain.Key(name), "replicas"}, domain.PolicyKey(spec.Name, name), *spec.Roles[name].Replicas
+		at, key, replicas := domain.Path{
+			"roles", domain.Key(name), "replicas",
+		}, domain.PolicyKey(spec.Name, name), *spec.Roles[name].Replicas
 		policy, found := stored[key]
 		known := r.Session.Plans.Policy(resourcekit.PolicyAddress{Cluster: cluster, Key: key})
 		switch {
@@ -240,7 +260,9 @@ func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.
 		case found && !policy.Ending && !known.Leaving:
 			problem := reconcile.CountedTwice(at, spec.Name, name, replicas, policy.Spec)
 			problem.Warning = true
-			problem.Detail += fmt.Sprintf(". Unless this plan destroys it, the policy (%s) has no effect from the apply on", policy.Spec.ID())
+			problem.Detail += fmt.Sprintf(". Unless this plan destroys it, the policy (%s) has no effect from "+
+				"the apply on",
+				policy.Spec.ID())
 			problems = append(problems, problem)
 		}
 	}

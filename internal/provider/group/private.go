@@ -29,7 +29,9 @@ func remember(ctx context.Context, private resourcekit.PrivateState, group recon
 	if group.NeedsApply() {
 		needsApply = []byte("true")
 	}
-	return errors.Join(err, resourcekit.PrivateError(private.SetKey(ctx, leavingKey, encoded)), resourcekit.PrivateError(private.SetKey(ctx, needsApplyKey, needsApply)), resourcekit.Remember(ctx, private, group.ClusterID))
+	return errors.Join(err, resourcekit.PrivateError(private.SetKey(ctx, leavingKey, encoded)),
+		resourcekit.PrivateError(private.SetKey(ctx, needsApplyKey, needsApply)),
+		resourcekit.Remember(ctx, private, group.ClusterID))
 }
 
 // recallNeedsApply returns whether an apply would change something about a group.

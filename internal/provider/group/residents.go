@@ -15,7 +15,9 @@ import (
 )
 
 // warnWithoutController warns if a group needs the controller, for restarts or completion, and it is not running.
-func (r *groupResource) warnWithoutController(ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics) {
+func (r *groupResource) warnWithoutController(
+	ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics,
+) {
 	reconciler, err := r.Session.Plan(key)
 	if err != nil {
 		resourcekit.AddError(diags, fmt.Sprintf("Unable to plan group %q", d.Document.Spec.Name), err)
@@ -25,7 +27,8 @@ func (r *groupResource) warnWithoutController(ctx context.Context, key domain.Cl
 	at := path.Empty()
 	for _, name := range d.Document.Spec.RoleNames() {
 		if restartsByController(reconciler.Engine.Traits(), d.Document.Spec, name) {
-			lost, at = append(lost, "failed members are not restarted"), path.Root("roles").AtMapKey(name).AtName("restart")
+			lost, at = append(lost, "failed members are not restarted"),
+				path.Root("roles").AtMapKey(name).AtName("restart")
 			break
 		}
 	}
@@ -36,7 +39,8 @@ func (r *groupResource) warnWithoutController(ctx context.Context, key domain.Cl
 		return
 	}
 	r.Session.WarnOfResidents(ctx, key, resourcekit.ResidentWarning{
-		Concerning: domain.Residents.MissingController, At: at, Summary: fmt.Sprintf("No controller for group %q", d.Document.Spec.Name),
+		Concerning: domain.Residents.MissingController, At: at,
+		Summary:     fmt.Sprintf("No controller for group %q", d.Document.Spec.Name),
 		Consequence: fmt.Sprintf("Until the controller runs, %s.", strings.Join(lost, ", and ")),
 	}, diags)
 }

@@ -52,12 +52,16 @@ func (r *groupResource) Create(ctx context.Context, req resource.CreateRequest, 
 	timeout, diags := plan.Timeouts.Create(ctx, plan.defaultTimeout())
 	resp.Diagnostics.Append(diags...)
 
-	w := groupWrite{plan: plan, secrets: secretValues(ctx, req.Config, &resp.Diagnostics), timeout: timeout, summary: fmt.Sprintf("Unable to create group %q", plan.Name.ValueString())}
+	w := groupWrite{
+		plan: plan, secrets: secretValues(ctx, req.Config, &resp.Diagnostics), timeout: timeout,
+		summary: fmt.Sprintf("Unable to create group %q", plan.Name.ValueString()),
+	}
 	w.apply = func(ctx context.Context, reconciler reconcile.Reconciler, spec domain.Group) error {
 		adopted, err := reconciler.Create(ctx, spec)
 		if adopted && err == nil {
 			resp.Diagnostics.AddWarning("Group adopted", fmt.Sprintf(
-				"Cluster %q already had a group %q: the one specified here, or what an unfinished apply left behind. This resource manages it from now on.",
+				"Cluster %q already had a group %q: the one specified here, or what an unfinished apply left behind. "+
+					"This resource manages it from now on.",
 				spec.Cluster, spec.Name))
 		}
 		return err
@@ -73,7 +77,10 @@ func (r *groupResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	timeout, diags := plan.Timeouts.Update(ctx, plan.defaultTimeout())
 	resp.Diagnostics.Append(diags...)
 
-	w := groupWrite{plan: plan, secrets: secretValues(ctx, req.Config, &resp.Diagnostics), timeout: timeout, summary: fmt.Sprintf("Unable to update group %q", plan.Name.ValueString())}
+	w := groupWrite{
+		plan: plan, secrets: secretValues(ctx, req.Config, &resp.Diagnostics), timeout: timeout,
+		summary: fmt.Sprintf("Unable to update group %q", plan.Name.ValueString()),
+	}
 	w.apply = func(ctx context.Context, reconciler reconcile.Reconciler, spec domain.Group) error {
 		if err := resourcekit.Recognise(ctx, reconciler.Engine, req.Private); err != nil {
 			return err
@@ -138,7 +145,8 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to record, diag
 		resourcekit.AddError(diags, "Unable to read the group after it was written", err)
 		model := w.plan
 		model.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
-		model.Members, model.Placements, model.ClusterSpec = resourcekit.StringMap(nil), resourcekit.StringMap(nil), resourcekit.StringMap(nil)
+		model.Members, model.Placements, model.ClusterSpec = resourcekit.StringMap(nil), resourcekit.StringMap(nil),
+			resourcekit.StringMap(nil)
 		to.set(ctx, model, reconcile.Group{}, diags)
 	}
 }
@@ -215,7 +223,9 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 
 // refresh returns a group as it was when this run first read its cluster. If the group is not as it should be, and a
 // policy may just have scaled it, it is read again.
-func (r *groupResource) refresh(ctx context.Context, prior Model, reconciler reconcile.Reconciler) (reconcile.Group, error) {
+func (r *groupResource) refresh(
+	ctx context.Context, prior Model, reconciler reconcile.Reconciler,
+) (reconcile.Group, error) {
 	group, err := reconciler.Refresh(ctx, prior.Name.ValueString())
 	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.NeedsApply() {
 		return group, err
@@ -244,15 +254,20 @@ func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		err = reconciler.Destroy(ctx, state.Name.ValueString())
 	}
 	if err != nil {
-		resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to destroy group %q", state.Name.ValueString()), err)
+		resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to destroy group %q", state.Name.ValueString()),
+			err)
 		return
 	}
 	r.Session.Plans.DropGroup(resourcekit.IDOf(state.Cluster.Key()), state.Name.ValueString())
 }
 
 // ImportState takes <cluster>/<group> as ID, or its parts as identity.
-func (r *groupResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resourcekit.Importable{Kind: "group", Form: "a group, which is <cluster>/<group>, such as lab/mnist", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
+func (r *groupResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	resourcekit.Importable{
+		Kind: "group", Form: "a group, which is <cluster>/<group>, such as lab/mnist", Valid: resourcekit.PlainName,
+	}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_group for clusters of these engines.

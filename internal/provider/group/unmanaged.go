@@ -32,7 +32,8 @@ func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bo
 	before := view.Groups[decision.Document.Spec.Name].Assignments
 	for _, member := range decision.Members {
 		had, there := before[member.Name]
-		if there && !member.Shared() && had != (domain.Assignment{Host: member.Host, Port: member.Port, GPUs: member.GPUs}) {
+		if there && !member.Shared() &&
+			had != (domain.Assignment{Host: member.Host, Port: member.Port, GPUs: member.GPUs}) {
 			return true
 		}
 	}

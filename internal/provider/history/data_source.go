@@ -21,11 +21,15 @@ type scalingHistoryDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &scalingHistoryDataSource{}
 
-func (d *scalingHistoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (d *scalingHistoryDataSource) Schema(
+	_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
+) {
 	resp.Schema = Schema(d.Engines)
 }
 
-func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *scalingHistoryDataSource) Read(
+	ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var model Model
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
@@ -51,13 +55,15 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		stored, err = engine.Contents(ctx, reconciler.Engine, autoscale.HistoryKind)
 	}
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("history of cluster %q", key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("cluster"),
+			fmt.Sprintf("history of cluster %q", key.Name), err)
 		return
 	}
 	entries, unread := autoscale.ReadHistory(stored, now, selection)
 	if unread != nil {
 		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "Scaling history incomplete",
-			fmt.Sprintf("cluster: some of the history of cluster %q can't be read and is left out:\n\n%v", key.Name, unread))
+			fmt.Sprintf("cluster: some of the history of cluster %q can't be read and is left out:\n\n%v", key.Name,
+				unread))
 	}
 	silent, err := engine.List[domain.SilentGuardsDocument](ctx, reconciler.Engine)
 	if err != nil {
@@ -67,7 +73,8 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 	for _, policy := range slices.Sorted(maps.Keys(silent)) {
 		for _, g := range silent[policy].Guards {
 			if selection.Covers(policy) {
-				resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A guard has never had a value", fmt.Sprintf("cluster: guard %s of the autoscaling policy %s: %s", g.Name, policy, g))
+				resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A guard has never had a value",
+					fmt.Sprintf("cluster: guard %s of the autoscaling policy %s: %s", g.Name, policy, g))
 			}
 		}
 	}

@@ -69,7 +69,10 @@ type entryVerticalModel struct {
 
 // selection returns the part of the history that the configuration selects.
 func (m Model) selection(now time.Time) (autoscale.Selection, error) {
-	s := autoscale.Selection{Group: m.Group.ValueString(), Role: m.Role.ValueString(), OnlyChanges: m.OnlyChanges.ValueBool(), Limit: defaultEntries}
+	s := autoscale.Selection{
+		Group: m.Group.ValueString(), Role: m.Role.ValueString(), OnlyChanges: m.OnlyChanges.ValueBool(),
+		Limit: defaultEntries,
+	}
 	if !m.Limit.IsNull() {
 		s.Limit = int(m.Limit.ValueInt64())
 	}
@@ -98,23 +101,32 @@ func (m *Model) flatten(entries []autoscale.Entry) error {
 func flattenEntry(e autoscale.Entry) entryModel {
 	group, role := e.Key()
 	m := entryModel{
-		Group: group, Role: role, At: resourcekit.Moment(&e.At), Until: resourcekit.Moment(&e.Until), Decisions: int64(e.Decisions),
-		From: int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Vertical: []entryVerticalModel{}, Resized: resourcekit.OrNull(e.Resized), Limits: append([]string{}, e.Changed...),
-		Why: e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy), ChangeID: resourcekit.OrNull(e.Change),
+		Group: group, Role: role, At: resourcekit.Moment(&e.At), Until: resourcekit.Moment(&e.Until),
+		Decisions: int64(e.Decisions),
+		From:      int64(e.From), To: int64(e.To), Ready: int64(e.Ready), Metrics: []entryMetricModel{},
+		Guards: []entryGuardModel{}, Vertical: []entryVerticalModel{}, Resized: resourcekit.OrNull(e.Resized),
+		Limits: append([]string{}, e.Changed...),
+		Why:    e.Why(), Outcome: string(e.Outcome), OutcomeWhy: resourcekit.OrNull(e.OutcomeWhy),
+		ChangeID: resourcekit.OrNull(e.Change),
 	}
 	for _, metric := range e.Metrics {
-		shown := entryMetricModel{Name: metric.Name, Value: types.Float64PointerValue(metric.Value), Count: resourcekit.Integer[int64](metric.Count), Why: metric.Why}
+		shown := entryMetricModel{
+			Name: metric.Name, Value: types.Float64PointerValue(metric.Value),
+			Count: resourcekit.Integer[int64](metric.Count), Why: metric.Why,
+		}
 		if metric.Value != nil || metric.Age > 0 {
 			shown.AgeSeconds = types.Float64Value(metric.Age)
 		}
 		m.Metrics = append(m.Metrics, shown)
 	}
 	for _, g := range e.Guards {
-		m.Guards = append(m.Guards, entryGuardModel{g.Name, types.Float64PointerValue(g.Value), resourcekit.OrNull(g.Why), g.Never})
+		m.Guards = append(m.Guards,
+			entryGuardModel{g.Name, types.Float64PointerValue(g.Value), resourcekit.OrNull(g.Why), g.Never})
 	}
 	for _, v := range e.Vertical {
 		number := types.Float64PointerValue
-		m.Vertical = append(m.Vertical, entryVerticalModel{v.Name, number(v.Requested), number(v.Target), number(v.Lower), number(v.Upper), v.Why})
+		m.Vertical = append(m.Vertical,
+			entryVerticalModel{v.Name, number(v.Requested), number(v.Target), number(v.Lower), number(v.Upper), v.Why})
 	}
 	return m
 }

@@ -74,7 +74,8 @@ func (m Model) source() (source, error) {
 	case !m.Archive.IsNull():
 		source := source{at: path.Root("archive")}
 		archive, err := imagesource.OpenArchive(m.Archive.ValueString(), m.Name.ValueString())
-		source.hash, source.id, source.archive = types.StringValue(archive.Digest), types.StringValue(archive.Content), archive.Untagged
+		source.hash, source.id, source.archive = types.StringValue(archive.Digest), types.StringValue(archive.Content),
+			archive.Untagged
 		return source, err
 	case m.Build != nil:
 		source := source{at: path.Root("build"), id: types.StringUnknown()}
@@ -85,14 +86,19 @@ func (m Model) source() (source, error) {
 		}
 		bases, err := build.Bases()
 		source.hash = types.StringValue(digest)
-		source.build = &engine.ImageBuild{Context: build.Tar, Dockerfile: filepath.ToSlash(build.Dockerfile), Target: build.Target, Args: build.Args, Bases: bases, Source: digest}
+		source.build = &engine.ImageBuild{
+			Context: build.Tar, Dockerfile: filepath.ToSlash(build.Dockerfile), Target: build.Target, Args: build.Args,
+			Bases: bases, Source: digest,
+		}
 		return source, err
 	}
 	return source{hash: types.StringNull(), id: types.StringUnknown()}, nil
 }
 
 func (b BuildModel) expand() imagesource.Build {
-	build := imagesource.Build{Context: b.Context, Dockerfile: defaultDockerfile, Target: resourcekit.Value(b.Target), Args: b.Args}
+	build := imagesource.Build{
+		Context: b.Context, Dockerfile: defaultDockerfile, Target: resourcekit.Value(b.Target), Args: b.Args,
+	}
 	if b.Dockerfile != nil {
 		build.Dockerfile = *b.Dockerfile
 	}

@@ -19,9 +19,12 @@ import (
 var computedImage = []string{"id", "image_id", "source_hash", "hosts", "timeouts"}
 
 // ValidateConfig checks that an image to load or build is not named by a digest.
-func (r *imageResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *imageResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
 	var name types.String
-	if resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...); resp.Diagnostics.HasError() || name.IsNull() || name.IsUnknown() {
+	if resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("name"),
+		&name)...); resp.Diagnostics.HasError() || name.IsNull() || name.IsUnknown() {
 		return
 	}
 	for _, source := range []path.Path{path.Root("archive"), path.Root("build")} {
@@ -36,12 +39,17 @@ func (r *imageResource) ValidateConfig(ctx context.Context, req resource.Validat
 }
 
 // ModifyPlan reads what the image is made from and what the hosts have, which determine the changes.
-func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *imageResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.Session == nil {
 		return
 	}
-	planned := Model{ID: types.StringUnknown(), ImageID: types.StringUnknown(), SourceHash: types.StringUnknown(), Hosts: types.MapUnknown(types.StringType)}
+	planned := Model{
+		ID: types.StringUnknown(), ImageID: types.StringUnknown(), SourceHash: types.StringUnknown(),
+		Hosts: types.MapUnknown(types.StringType),
+	}
 	if resourcekit.SettledAttributes(req.Plan.Raw, computedImage...) {
 		var prior *Model
 		if !req.State.Raw.IsNull() {
@@ -56,7 +64,9 @@ func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	for name, value := range map[string]attr.Value{"id": planned.ID, "image_id": planned.ImageID, "source_hash": planned.SourceHash, "hosts": planned.Hosts} {
+	for name, value := range map[string]attr.Value{
+		"id": planned.ID, "image_id": planned.ImageID, "source_hash": planned.SourceHash, "hosts": planned.Hosts,
+	} {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), value)...)
 	}
 }
@@ -77,7 +87,8 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 		diags.AddAttributeError(source.at, resourcekit.Unable("plan", planned), err.Error())
 		return
 	}
-	if prior != nil && prior.ID.ValueString() != resourceID(planned.Cluster.Name.ValueString(), planned.Name.ValueString()) {
+	if prior != nil &&
+		prior.ID.ValueString() != resourceID(planned.Cluster.Name.ValueString(), planned.Name.ValueString()) {
 		prior = nil // it is replaced
 	}
 	planned.ID = types.StringValue(resourceID(planned.Cluster.Name.ValueString(), planned.Name.ValueString()))
@@ -86,7 +97,8 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 		return
 	}
 	have := resourcekit.TextsIn(prior.Hosts)
-	if source.id.IsUnknown() && (source.build == nil || source.hash.Equal(prior.SourceHash)) && held(have, prior.ImageID.ValueString()) {
+	if source.id.IsUnknown() && (source.build == nil || source.hash.Equal(prior.SourceHash)) &&
+		held(have, prior.ImageID.ValueString()) {
 		planned.ImageID = prior.ImageID
 	}
 	if planned.ImageID.IsUnknown() {
@@ -113,7 +125,9 @@ func held(have map[string]string, id string) bool {
 }
 
 // hostsOf returns the hosts of the cluster as they will be at that point of the apply; none if unknown.
-func (r *imageResource) hostsOf(ctx context.Context, cluster resourcekit.ClusterReference, eng engine.Engine) ([]string, error) {
+func (r *imageResource) hostsOf(
+	ctx context.Context, cluster resourcekit.ClusterReference, eng engine.Engine,
+) ([]string, error) {
 	if planned, found := r.Session.Plans.Cluster(resourcekit.IDOf(cluster.Key())); found {
 		return planned.Spec.HostNames(), nil
 	}

@@ -35,7 +35,10 @@ func (r *imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 }
 
 // images returns the image store of a cluster, see [resourcekit.Reach].
-func images(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster resourcekit.ClusterReference, private resourcekit.PrivateState) (engine.ImageStore, error) {
+func images(
+	ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error),
+	cluster resourcekit.ClusterReference, private resourcekit.PrivateState,
+) (engine.ImageStore, error) {
 	reconciler, err := resourcekit.Reach(ctx, open, cluster, private)
 	if err != nil {
 		return nil, err
@@ -59,7 +62,8 @@ func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	case err != nil:
 		unusable = err.Error()
 	case !plan.SourceHash.IsUnknown() && !source.hash.Equal(plan.SourceHash):
-		unusable = fmt.Sprintf("The source of the image has changed since it was planned, from %s to %s. Plan and apply again.",
+		unusable = fmt.Sprintf("The source of the image has changed since it was planned, from %s to %s. Plan and "+
+			"apply again.",
 			plan.SourceHash.ValueString(), source.hash.ValueString())
 	}
 	if unusable != "" {
@@ -70,7 +74,9 @@ func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	if err != nil {
 		return nil, err
 	}
-	spec := engine.ImageSpec{Name: plan.Name.ValueString(), ID: plan.ImageID.ValueString(), Archive: source.archive, Build: source.build}
+	spec := engine.ImageSpec{
+		Name: plan.Name.ValueString(), ID: plan.ImageID.ValueString(), Archive: source.archive, Build: source.build,
+	}
 	if spec.ID == "" {
 		spec.ID = source.id.ValueString()
 	}
@@ -86,13 +92,16 @@ func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	}
 	state := plan
 	state.ID = types.StringValue(resourceID(plan.Cluster.Name.ValueString(), spec.Name))
-	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(spec.ID), source.hash, imageHosts(found, spec.ID, plan.Hosts)
+	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(spec.ID), source.hash,
+		imageHosts(found, spec.ID, plan.Hosts)
 	return &state, nil
 }
 
 // afterFailure returns the state after a failed write: the prior state with what hosts have now. For a new image it is
 // what has reached hosts, nil if nothing has.
-func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStore, plan Model, prior *Model, spec engine.ImageSpec, failure error) *Model {
+func (r *imageResource) afterFailure(
+	ctx context.Context, store engine.ImageStore, plan Model, prior *Model, spec engine.ImageSpec, failure error,
+) *Model {
 	if _, taken := errors.AsType[*engine.ImageTakenError](failure); taken {
 		return nil
 	}
@@ -119,7 +128,8 @@ func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStor
 	}
 	state := plan
 	state.ID = types.StringValue(resourceID(plan.Cluster.Name.ValueString(), spec.Name))
-	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(id), types.StringNull(), imageHosts(found, id, plan.Hosts)
+	state.ImageID, state.SourceHash, state.Hosts = types.StringValue(id), types.StringNull(),
+		imageHosts(found, id, plan.Hosts)
 	return &state
 }
 
@@ -147,7 +157,9 @@ func (r *imageResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	return state, nil
 }
 
-func (r *imageResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {
+func (r *imageResource) remove(
+	ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics,
+) error {
 	store, err := engine.Images(reconciler.Engine)
 	if err != nil {
 		return err
@@ -157,24 +169,30 @@ func (r *imageResource) remove(ctx context.Context, reconciler reconcile.Reconci
 		return err
 	}
 	for _, host := range slices.Sorted(maps.Keys(left)) {
-		diags.AddWarning("Image left on a host", fmt.Sprintf("Host %s keeps %q: %s.", host, state.Name.ValueString(), strings.TrimSuffix(left[host], ".")))
+		diags.AddWarning("Image left on a host",
+			fmt.Sprintf("Host %s keeps %q: %s.", host, state.Name.ValueString(), strings.TrimSuffix(left[host], ".")))
 	}
 	return nil
 }
 
 // ImportState takes <cluster>/<name> as ID, or its parts as identity. What the image was made from is unknown.
-func (r *imageResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *imageResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	named := func(name string) bool {
 		_, err := parseName(name)
 		return err == nil
 	}
-	resourcekit.Importable{Kind: "image", Form: "an image, which is <cluster>/<name>, such as lab/trainer:1.2", Valid: named}.Into(ctx, r.Session, req, resp)
+	resourcekit.Importable{
+		Kind: "image", Form: "an image, which is <cluster>/<name>, such as lab/trainer:1.2", Valid: named,
+	}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_image for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
 	r := &imageResource{}
-	r.Resource, r.Timeout = resourcekit.NewResource("image", engines, resourcekit.IdentitySchema("image")), defaultTimeout
+	r.Resource, r.Timeout = resourcekit.NewResource("image", engines, resourcekit.IdentitySchema("image")),
+		defaultTimeout
 	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
 	return r
 }

@@ -33,29 +33,39 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Reference of the image on the hosts: `[registry/]name[:tag]`. The tag defaults to `latest`. Forces replacement.",
-				Required:            true,
-				Validators:          []validator.String{isName{}},
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Reference of the image on the hosts: `[registry/]name[:tag]`. The tag defaults " +
+					"to `latest`. Forces replacement.",
+				Required:      true,
+				Validators:    []validator.String{isName{}},
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"archive": schema.StringAttribute{
-				MarkdownDescription: "File to load the image from: an uncompressed docker-archive, as written by `docker save`. If it has several images, the one called `name` is loaded. Conflicts with `build`.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(resourcekit.Beside("build"))},
+				MarkdownDescription: "File to load the image from: an uncompressed docker-archive, as written by " +
+					"`docker save`. If it has several images, the one called `name` is loaded. Conflicts with `build`.",
+				Optional: true,
+				Validators: []validator.String{
+					stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(resourcekit.Beside("build")),
+				},
 			},
 			"build": schema.SingleNestedAttribute{
-				MarkdownDescription: "How to build the image. It is built on the first of the hosts, by Docker's legacy builder, without BuildKit instructions such as `RUN --mount`. The images in `FROM` and `COPY --from` are pulled there, with the provider's credentials: the host gets only those for registries that the Dockerfile names, including through `ARG` variables (`${NAME:-default}`). Conflicts with `archive`.",
-				Optional:            true,
+				MarkdownDescription: "How to build the image. It is built on the first of the hosts, by Docker's " +
+					"legacy builder, without BuildKit instructions such as `RUN --mount`. The images in `FROM` and " +
+					"`COPY --from` are pulled there, with the provider's credentials: the host gets only those for " +
+					"registries that the Dockerfile names, including through `ARG` variables (`${NAME:-default}`). " +
+					"Conflicts with `archive`.",
+				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"context": schema.StringAttribute{
-						MarkdownDescription: "Build context: the folder that the Dockerfile copies from. Its `.dockerignore` applies.",
-						Required:            true,
-						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+						MarkdownDescription: "Build context: the folder that the Dockerfile copies from. Its " +
+							"`.dockerignore` applies.",
+						Required:   true,
+						Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"dockerfile": schema.StringAttribute{
-						MarkdownDescription: "Path of the Dockerfile in the build context. Defaults to `" + defaultDockerfile + "`.",
-						Optional:            true,
-						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+						MarkdownDescription: "Path of the Dockerfile in the build context. Defaults to `" +
+							defaultDockerfile + "`.",
+						Optional:   true,
+						Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"target": schema.StringAttribute{
 						MarkdownDescription: "Stage to build. Defaults to the last one.",
@@ -63,28 +73,35 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"args": schema.MapAttribute{
-						MarkdownDescription: "Build arguments by name, for `ARG` instructions. Don't pass secrets: they can be read in the image's history. Defaults to none.",
-						Optional:            true,
-						ElementType:         types.StringType,
-						Validators:          []validator.Map{mapvalidator.NoNullValues()},
+						MarkdownDescription: "Build arguments by name, for `ARG` instructions. Don't pass secrets: " +
+							"they can be read in the image's history. Defaults to none.",
+						Optional:    true,
+						ElementType: types.StringType,
+						Validators:  []validator.Map{mapvalidator.NoNullValues()},
 					},
 				},
 			},
 			"image_id": schema.StringAttribute{
-				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. It is the same in Docker's own image store and in containerd's, unlike the ID in `docker image ls`. " +
-					"If hosts of several platforms pulled the image, its name with the digest of the multi-platform image.",
+				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's " +
+					"`image`. It is the same in Docker's own image store and in containerd's, unlike the ID in " +
+					"`docker image ls`. " +
+					"If hosts of several platforms pulled the image, its name with the digest of the " +
+					"multi-platform image.",
 				Computed: true,
 			},
 			"source_hash": schema.StringAttribute{
-				MarkdownDescription: "Digest of the archive, or of everything that the image is built from. Null if the image is pulled.",
-				Computed:            true,
+				MarkdownDescription: "Digest of the archive, or of everything that the image is built from. Null if " +
+					"the image is pulled.",
+				Computed: true,
 			},
 			"hosts": schema.MapAttribute{
-				MarkdownDescription: "What each host has under that name: `image_id`, or the ID of another image. A host without one is not listed. The next apply corrects every host that does not have `image_id`.",
-				Computed:            true,
-				ElementType:         types.StringType,
+				MarkdownDescription: "What each host has under that name: `image_id`, or the ID of another image. A " +
+					"host without one is not listed. The next apply corrects every host that does not have `image_id`.",
+				Computed:    true,
+				ElementType: types.StringType,
 			},
-			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the build and the copy to all hosts.", ""),
+			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
+				"It covers the build and the copy to all hosts.", ""),
 		},
 	}
 }
@@ -129,7 +146,8 @@ func checkName(name types.String, at path.Path) error {
 		return nil //nolint:nilerr // the attribute's own validator reports it
 	}
 	if digested, ok := parsed.(imageref.Digested); ok {
-		return fmt.Errorf("%q names the image by its digest %s, which only an image from a registry has: leave %s out to have it pulled, or give the image a tag", name.ValueString(), digested.Digest(), at)
+		return fmt.Errorf("%q names the image by its digest %s, which only an image from a registry has: leave %s "+
+			"out to have it pulled, or give the image a tag", name.ValueString(), digested.Digest(), at)
 	}
 	return nil
 }

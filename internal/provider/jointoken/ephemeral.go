@@ -32,14 +32,18 @@ type Model struct {
 	Addresses []string                `tfsdk:"addresses"`
 }
 
-func (e *joinTokenEphemeral) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+func (e *joinTokenEphemeral) Metadata(
+	_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse,
+) {
 	resp.TypeName = req.ProviderTypeName + "_join_token"
 }
 
 func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Join token and manager addresses that a host needs to join a cluster's Swarm by itself, for example through cloud-init: `docker swarm join --token <token> <address>`. " +
-			"The token is never stored in a plan or the state. Only for `swarm` clusters. Ephemeral resources require Terraform 1.10 or later.",
+		MarkdownDescription: "Join token and manager addresses that a host needs to join a cluster's Swarm by " +
+			"itself, for example through cloud-init: `docker swarm join --token <token> <address>`. " +
+			"The token is never stored in a plan or the state. Only for `swarm` clusters. Ephemeral resources " +
+			"require Terraform 1.10 or later.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": schema.SingleNestedAttribute{
 				MarkdownDescription: resourcekit.ClusterReferenceDescription,
@@ -60,8 +64,9 @@ func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"id": schema.StringAttribute{
-						MarkdownDescription: "Set by `cluster = trainyard_cluster.lab`. It makes Terraform query a new cluster only after it has been created.",
-						Optional:            true,
+						MarkdownDescription: "Set by `cluster = trainyard_cluster.lab`. It makes Terraform query a " +
+							"new cluster only after it has been created.",
+						Optional: true,
 					},
 				},
 			},
@@ -69,7 +74,9 @@ func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest
 				MarkdownDescription: "Role of the host in the Swarm: `worker` or `manager`. Defaults to `worker`.",
 				Optional:            true,
 				Computed:            true,
-				Validators:          []validator.String{stringvalidator.OneOf(resourcekit.NamesOf(domain.HostRoles)...)},
+				Validators: []validator.String{
+					stringvalidator.OneOf(resourcekit.NamesOf(domain.HostRoles)...),
+				},
 			},
 			"token": schema.StringAttribute{
 				MarkdownDescription: "Join token. Anyone who has it can join the Swarm in this role.",
@@ -85,7 +92,9 @@ func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest
 	}
 }
 
-func (e *joinTokenEphemeral) Configure(_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse) {
+func (e *joinTokenEphemeral) Configure(
+	_ context.Context, req ephemeral.ConfigureRequest, resp *ephemeral.ConfigureResponse,
+) {
 	e.session = resourcekit.SessionOf(req.ProviderData, &resp.Diagnostics)
 }
 
@@ -97,7 +106,8 @@ func (e *joinTokenEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest
 	key, role := model.Cluster.Key(), domain.HostRole(resourcekit.StringOr(model.Role, string(domain.HostWorker)))
 	token, err := e.joinToken(ctx, key, role)
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("cluster"), fmt.Sprintf("join token of cluster %q", key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("cluster"),
+			fmt.Sprintf("join token of cluster %q", key.Name), err)
 		return
 	}
 	model.Role, model.Token = types.StringValue(string(role)), types.StringValue(string(token.Token))
@@ -106,7 +116,9 @@ func (e *joinTokenEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest
 }
 
 // joinToken returns a token for joining a stored cluster: a Swarm without its document is another cluster.
-func (e *joinTokenEphemeral) joinToken(ctx context.Context, cluster domain.ClusterRef, role domain.HostRole) (engine.JoinToken, error) {
+func (e *joinTokenEphemeral) joinToken(
+	ctx context.Context, cluster domain.ClusterRef, role domain.HostRole,
+) (engine.JoinToken, error) {
 	if _, err := e.session.Document(ctx, cluster); err != nil {
 		return engine.JoinToken{}, err
 	}

@@ -38,22 +38,27 @@ type Model struct {
 func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "The last lines that a member wrote to standard output and standard error.\n\n" +
-			"The lines are stored in the state in plain text. If they may contain secrets, pass them on as `sensitive(data.trainyard_logs.<name>.lines)`, " +
+			"The lines are stored in the state in plain text. If they may contain secrets, pass them on as " +
+			"`sensitive(data.trainyard_logs.<name>.lines)`, " +
 			"so that they are not shown, and protect the state; or don't use this data source.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"member": schema.StringAttribute{
-				MarkdownDescription: "Name of the member: `<group>-<role>-<index>`, or `<sweep>-<key>-0` for a run of a sweep. The last lines of a run that has ended are kept.",
-				Required:            true,
+				MarkdownDescription: "Name of the member: `<group>-<role>-<index>`, or `<sweep>-<key>-0` for a run " +
+					"of a sweep. The last lines of a run that has ended are kept.",
+				Required: true,
 			},
 			"tail": schema.Int64Attribute{
-				MarkdownDescription: "Number of lines from the end, 1 or more; 0 means all that are kept, up to 32 MiB. Lines are truncated at 256 KiB. Defaults to 100.",
-				Optional:            true,
-				Validators:          []validator.Int64{int64validator.AtLeast(0)},
+				MarkdownDescription: "Number of lines from the end, 1 or more; 0 means all that are kept, up to 32 " +
+					"MiB. Lines are truncated at 256 KiB. Defaults to 100.",
+				Optional:   true,
+				Validators: []validator.Int64{int64validator.AtLeast(0)},
 			},
 			"since": schema.StringAttribute{
-				MarkdownDescription: "Omits lines written before this: a time in RFC 3339, such as `2026-01-31T12:00:00Z`, or a duration back from now, such as `15m`. Accurate to about a second. Defaults to none.",
-				Optional:            true,
+				MarkdownDescription: "Omits lines written before this: a time in RFC 3339, such as " +
+					"`2026-01-31T12:00:00Z`, or a duration back from now, such as `15m`. Accurate to about a second. " +
+					"Defaults to none.",
+				Optional: true,
 			},
 			"lines": schema.ListAttribute{
 				MarkdownDescription: "The lines, oldest first.",
@@ -90,11 +95,13 @@ func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	}
 	lines, err := reconciler.Logs(ctx, member, options)
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
-		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long", err.Error()+"; read fewer lines (tail), or only later ones (since)")
+		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long",
+			err.Error()+"; read fewer lines (tail), or only later ones (since)")
 		return
 	}
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("member"), fmt.Sprintf("log of member %q in cluster %q", member, key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("member"),
+			fmt.Sprintf("log of member %q in cluster %q", member, key.Name), err)
 		return
 	}
 	model.Lines = append([]string{}, lines...)

@@ -50,7 +50,9 @@ func gapsFrom(d *msgpack.Decoder, keys []string, tell func(keys []string, null b
 func isGap(code byte) bool { return code == msgpcode.Nil || msgpcode.IsExt(code) }
 
 // Transform changes values within a packed attribute, as [tftypes.Transform] does.
-func Transform(a Attribute, v tftypes.Value, change func(*tftypes.AttributePath, tftypes.Value) (tftypes.Value, error)) (tftypes.Value, error) {
+func Transform(
+	a Attribute, v tftypes.Value, change func(*tftypes.AttributePath, tftypes.Value) (tftypes.Value, error),
+) (tftypes.Value, error) {
 	unpacked, err := Unpack(a, v)
 	if err == nil {
 		unpacked, err = tftypes.Transform(unpacked, change)

@@ -47,7 +47,9 @@ func NewServer(ctx context.Context, p provider.Provider, next tfprotov6.Provider
 }
 
 // GetProviderSchema implements [tfprotov6.ProviderServer].
-func (s Server) GetProviderSchema(ctx context.Context, request *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
+func (s Server) GetProviderSchema(
+	ctx context.Context, request *tfprotov6.GetProviderSchemaRequest,
+) (*tfprotov6.GetProviderSchemaResponse, error) {
 	response, err := s.ProviderServer.GetProviderSchema(ctx, request)
 	if err != nil {
 		return nil, err
@@ -63,7 +65,9 @@ func (s Server) GetProviderSchema(ctx context.Context, request *tfprotov6.GetPro
 }
 
 // ValidateResourceConfig implements [tfprotov6.ProviderServer].
-func (s Server) ValidateResourceConfig(ctx context.Context, request *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+func (s Server) ValidateResourceConfig(
+	ctx context.Context, request *tfprotov6.ValidateResourceConfigRequest,
+) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	r := *request
 	if err := s.pack(r.TypeName, &r.Config); err != nil {
 		return nil, err
@@ -73,7 +77,9 @@ func (s Server) ValidateResourceConfig(ctx context.Context, request *tfprotov6.V
 
 // UpgradeResourceState implements [tfprotov6.ProviderServer]. A stored state is JSON; its packed attributes
 // bypass the other server.
-func (s Server) UpgradeResourceState(ctx context.Context, request *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+func (s Server) UpgradeResourceState(
+	ctx context.Context, request *tfprotov6.UpgradeResourceStateRequest,
+) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	r := *request
 	past, err := s.takeOut(r.TypeName, &r.RawState)
 	if err != nil {
@@ -90,7 +96,9 @@ func (s Server) UpgradeResourceState(ctx context.Context, request *tfprotov6.Upg
 }
 
 // ReadResource implements [tfprotov6.ProviderServer].
-func (s Server) ReadResource(ctx context.Context, request *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+func (s Server) ReadResource(
+	ctx context.Context, request *tfprotov6.ReadResourceRequest,
+) (*tfprotov6.ReadResourceResponse, error) {
 	r := *request
 	if err := s.pack(r.TypeName, &r.CurrentState); err != nil {
 		return nil, err
@@ -103,7 +111,9 @@ func (s Server) ReadResource(ctx context.Context, request *tfprotov6.ReadResourc
 }
 
 // PlanResourceChange implements [tfprotov6.ProviderServer].
-func (s Server) PlanResourceChange(ctx context.Context, request *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+func (s Server) PlanResourceChange(
+	ctx context.Context, request *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
 	r := *request
 	if err := s.pack(r.TypeName, &r.Config, &r.PriorState, &r.ProposedNewState); err != nil {
 		return nil, err
@@ -116,7 +126,9 @@ func (s Server) PlanResourceChange(ctx context.Context, request *tfprotov6.PlanR
 }
 
 // ApplyResourceChange implements [tfprotov6.ProviderServer].
-func (s Server) ApplyResourceChange(ctx context.Context, request *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+func (s Server) ApplyResourceChange(
+	ctx context.Context, request *tfprotov6.ApplyResourceChangeRequest,
+) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	r := *request
 	if err := s.pack(r.TypeName, &r.Config, &r.PriorState, &r.PlannedState); err != nil {
 		return nil, err
@@ -129,7 +141,9 @@ func (s Server) ApplyResourceChange(ctx context.Context, request *tfprotov6.Appl
 }
 
 // ImportResourceState implements [tfprotov6.ProviderServer].
-func (s Server) ImportResourceState(ctx context.Context, request *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+func (s Server) ImportResourceState(
+	ctx context.Context, request *tfprotov6.ImportResourceStateRequest,
+) (*tfprotov6.ImportResourceStateResponse, error) {
 	response, err := s.ProviderServer.ImportResourceState(ctx, request)
 	if err != nil {
 		return nil, err
@@ -143,7 +157,9 @@ func (s Server) ImportResourceState(ctx context.Context, request *tfprotov6.Impo
 }
 
 // MoveResourceState implements [tfprotov6.ProviderServer].
-func (s Server) MoveResourceState(ctx context.Context, request *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+func (s Server) MoveResourceState(
+	ctx context.Context, request *tfprotov6.MoveResourceStateRequest,
+) (*tfprotov6.MoveResourceStateResponse, error) {
 	response, err := s.ProviderServer.MoveResourceState(ctx, request)
 	if err != nil {
 		return nil, err
@@ -152,7 +168,9 @@ func (s Server) MoveResourceState(ctx context.Context, request *tfprotov6.MoveRe
 }
 
 // GenerateResourceConfig implements [tfprotov6.ProviderServer].
-func (s Server) GenerateResourceConfig(ctx context.Context, request *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
+func (s Server) GenerateResourceConfig(
+	ctx context.Context, request *tfprotov6.GenerateResourceConfigRequest,
+) (*tfprotov6.GenerateResourceConfigResponse, error) {
 	r := *request
 	if err := s.pack(r.TypeName, &r.State); err != nil {
 		return nil, err
@@ -210,7 +228,9 @@ func (s Server) takeOut(resource string, state **tfprotov6.RawState) (object, er
 	return out, err
 }
 
-func (s Server) each(resource string, values []**tfprotov6.DynamicValue, change func(msgpack.RawMessage) (msgpack.RawMessage, error)) error {
+func (s Server) each(
+	resource string, values []**tfprotov6.DynamicValue, change func(msgpack.RawMessage) (msgpack.RawMessage, error),
+) error {
 	if len(s.packed[resource]) == 0 {
 		return nil
 	}

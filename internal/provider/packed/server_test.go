@@ -47,8 +47,10 @@ func (thing) Metadata(_ context.Context, req resource.MetadataRequest, resp *res
 
 func (thing) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
-		"name":  schema.StringAttribute{Required: true},
-		"texts": schema.StringAttribute{Optional: true, CustomType: Type[nested]{}, Validators: []validator.String{NoNullValues()}},
+		"name": schema.StringAttribute{Required: true},
+		"texts": schema.StringAttribute{
+			Optional: true, CustomType: Type[nested]{}, Validators: []validator.String{NoNullValues()},
+		},
 	}}
 }
 
@@ -73,9 +75,11 @@ func (thing) ImportState(ctx context.Context, _ resource.ImportStateRequest, res
 }
 
 func (thing) MoveState(context.Context) []resource.StateMover {
-	return []resource.StateMover{{StateMover: func(ctx context.Context, _ resource.MoveStateRequest, resp *resource.MoveStateResponse) {
-		resp.Diagnostics.Append(resp.TargetState.Set(ctx, thingModel{"moved", Of(nested{"a": {"b": "c"}})})...)
-	}}}
+	return []resource.StateMover{
+		{StateMover: func(ctx context.Context, _ resource.MoveStateRequest, resp *resource.MoveStateResponse) {
+			resp.Diagnostics.Append(resp.TargetState.Set(ctx, thingModel{"moved", Of(nested{"a": {"b": "c"}})})...)
+		}},
+	}
 }
 
 var (
@@ -89,7 +93,8 @@ func newServer(t *testing.T) Server {
 }
 
 func thingOf(texts tftypes.Value) tftypes.Value {
-	return tftypes.NewValue(thingType, map[string]tftypes.Value{"name": tftypes.NewValue(tftypes.String, "x"), "texts": texts})
+	return tftypes.NewValue(thingType,
+		map[string]tftypes.Value{"name": tftypes.NewValue(tftypes.String, "x"), "texts": texts})
 }
 
 func text(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
@@ -104,7 +109,8 @@ func draw(of tftypes.Type, open bool) *rapid.Generator[tftypes.Value] {
 		case kind == 1 && open:
 			return tftypes.NewValue(of, tftypes.UnknownValue)
 		case isMap:
-			return tftypes.NewValue(of, rapid.MapOfN(rapid.String(), draw(m.ElementType, open), 0, 20).Draw(t, "elements"))
+			return tftypes.NewValue(of,
+				rapid.MapOfN(rapid.String(), draw(m.ElementType, open), 0, 20).Draw(t, "elements"))
 		}
 		return tftypes.NewValue(of, rapid.StringN(0, 40, -1).Draw(t, "text"))
 	})
@@ -125,7 +131,10 @@ type require interface {
 }
 
 // wantSame fails unless an answer is the value that was sent.
-func wantSame(t require, call string, want tftypes.Value, got *tfprotov6.DynamicValue, diagnostics []*tfprotov6.Diagnostic, err error) {
+func wantSame(
+	t require, call string, want tftypes.Value, got *tfprotov6.DynamicValue, diagnostics []*tfprotov6.Diagnostic,
+	err error,
+) {
 	t.Helper()
 	if err != nil || len(diagnostics) > 0 {
 		t.Fatalf("%s: %v %+v", call, err, diagnostics)
@@ -142,25 +151,34 @@ func TestServerIsTransparent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		open := thingOf(draw(textsType, true).Draw(t, "planned"))
 		planned, err := s.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
-			TypeName: "test_thing", Config: encoded(t, open), ProposedNewState: encoded(t, open), PriorState: encoded(t, thingOf(draw(textsType, false).Draw(t, "prior"))),
+			TypeName: "test_thing", Config: encoded(t, open), ProposedNewState: encoded(t, open),
+			PriorState: encoded(t, thingOf(draw(textsType, false).Draw(t, "prior"))),
 		})
 		wantSame(t, "plan", open, planned.PlannedState, planned.Diagnostics, err)
 
 		texts := draw(textsType, false).Draw(t, "texts")
 		known, none := thingOf(texts), encoded(t, tftypes.NewValue(thingType, nil))
-		created, err := s.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{TypeName: "test_thing", Config: encoded(t, known), PlannedState: encoded(t, known), PriorState: none})
+		created, err := s.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
+			TypeName: "test_thing", Config: encoded(t, known), PlannedState: encoded(t, known), PriorState: none,
+		})
 		wantSame(t, "create", known, created.NewState, created.Diagnostics, err)
-		updated, err := s.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{TypeName: "test_thing", Config: encoded(t, known), PlannedState: encoded(t, known), PriorState: encoded(t, known)})
+		updated, err := s.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
+			TypeName: "test_thing", Config: encoded(t, known), PlannedState: encoded(t, known),
+			PriorState: encoded(t, known),
+		})
 		wantSame(t, "update", known, updated.NewState, updated.Diagnostics, err)
-		read, err := s.ReadResource(ctx, &tfprotov6.ReadResourceRequest{TypeName: "test_thing", CurrentState: encoded(t, known)})
+		read, err := s.ReadResource(ctx,
+			&tfprotov6.ReadResourceRequest{TypeName: "test_thing", CurrentState: encoded(t, known)})
 		wantSame(t, "read", known, read.NewState, read.Diagnostics, err)
-		generated, err := s.GenerateResourceConfig(ctx, &tfprotov6.GenerateResourceConfigRequest{TypeName: "test_thing", State: encoded(t, known)})
+		generated, err := s.GenerateResourceConfig(ctx,
+			&tfprotov6.GenerateResourceConfigRequest{TypeName: "test_thing", State: encoded(t, known)})
 		wantSame(t, "generate", known, generated.Config, generated.Diagnostics, err)
 		stored, err := json.Marshal(map[string]any{"name": "x", "texts": plain(t, texts)})
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		upgraded, err := s.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{TypeName: "test_thing", RawState: &tfprotov6.RawState{JSON: stored}})
+		upgraded, err := s.UpgradeResourceState(ctx,
+			&tfprotov6.UpgradeResourceStateRequest{TypeName: "test_thing", RawState: &tfprotov6.RawState{JSON: stored}})
 		wantSame(t, "upgrade", known, upgraded.UpgradedState, upgraded.Diagnostics, err)
 	})
 }
@@ -190,10 +208,15 @@ func TestServerUnpacksAnswers(t *testing.T) {
 	s, ctx := newServer(t), t.Context()
 	was := thingOf(tftypes.NewValue(textsType, map[string]tftypes.Value{}))
 	gone := tftypes.NewValue(thingType, nil)
-	deleted, err := s.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{TypeName: "test_thing", Config: encoded(t, gone), PlannedState: encoded(t, gone), PriorState: encoded(t, was)})
+	deleted, err := s.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: "test_thing", Config: encoded(t, gone), PlannedState: encoded(t, gone), PriorState: encoded(t, was),
+	})
 	wantSame(t, "delete", gone, deleted.NewState, deleted.Diagnostics, err)
 
-	one := tftypes.NewValue(textsType, map[string]tftypes.Value{"a": tftypes.NewValue(textsType.ElementType, map[string]tftypes.Value{"b": text("c")})})
+	one := tftypes.NewValue(textsType,
+		map[string]tftypes.Value{
+			"a": tftypes.NewValue(textsType.ElementType, map[string]tftypes.Value{"b": text("c")}),
+		})
 	called := func(name string) tftypes.Value {
 		return tftypes.NewValue(thingType, map[string]tftypes.Value{"name": text(name), "texts": one})
 	}
@@ -202,12 +225,20 @@ func TestServerUnpacksAnswers(t *testing.T) {
 		t.Fatalf("%v %+v", err, imported)
 	}
 	wantSame(t, "import", called("imported"), imported.ImportedResources[0].State, imported.Diagnostics, err)
-	moved, err := s.MoveResourceState(ctx, &tfprotov6.MoveResourceStateRequest{TargetTypeName: "test_thing", SourceTypeName: "test_other", SourceState: &tfprotov6.RawState{JSON: []byte("{}")}})
+	moved, err := s.MoveResourceState(ctx, &tfprotov6.MoveResourceStateRequest{
+		TargetTypeName: "test_thing", SourceTypeName: "test_other",
+		SourceState: &tfprotov6.RawState{JSON: []byte("{}")},
+	})
 	wantSame(t, "move", called("moved"), moved.TargetState, moved.Diagnostics, err)
 
-	upgraded, err := s.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{TypeName: "test_thing", RawState: &tfprotov6.RawState{JSON: []byte(`{"name": "x"}`)}})
-	wantSame(t, "upgrade of what was stored without it", thingOf(tftypes.NewValue(textsType, nil)), upgraded.UpgradedState, upgraded.Diagnostics, err)
-	if _, err := s.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{TypeName: "test_thing", RawState: &tfprotov6.RawState{JSON: []byte(`{"name": "x", "texts": 3}`)}}); err == nil {
+	upgraded, err := s.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
+		TypeName: "test_thing", RawState: &tfprotov6.RawState{JSON: []byte(`{"name": "x"}`)},
+	})
+	wantSame(t, "upgrade of what was stored without it", thingOf(tftypes.NewValue(textsType, nil)),
+		upgraded.UpgradedState, upgraded.Diagnostics, err)
+	if _, err := s.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
+		TypeName: "test_thing", RawState: &tfprotov6.RawState{JSON: []byte(`{"name": "x", "texts": 3}`)},
+	}); err == nil {
 		t.Error("a state of another type was read")
 	}
 }
@@ -226,7 +257,8 @@ func TestServerDeclaresWhatIsPacked(t *testing.T) {
 // A null is refused at its path, and unknown values are left alone.
 func TestNullValuesAreRefused(t *testing.T) {
 	inner := func(v any) tftypes.Value {
-		return tftypes.NewValue(textsType.ElementType, map[string]tftypes.Value{"x": text("1"), "y": tftypes.NewValue(tftypes.String, v)})
+		return tftypes.NewValue(textsType.ElementType,
+			map[string]tftypes.Value{"x": text("1"), "y": tftypes.NewValue(tftypes.String, v)})
 	}
 	for name, test := range map[string]struct {
 		a  tftypes.Value
@@ -238,7 +270,8 @@ func TestNullValuesAreRefused(t *testing.T) {
 		"a map":      {tftypes.NewValue(textsType.ElementType, nil), path.Root("texts").AtMapKey("a")},
 	} {
 		config := thingOf(tftypes.NewValue(textsType, map[string]tftypes.Value{"a": test.a, "b": inner("3")}))
-		resp, err := newServer(t).ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: "test_thing", Config: encoded(t, config)})
+		resp, err := newServer(t).ValidateResourceConfig(t.Context(),
+			&tfprotov6.ValidateResourceConfigRequest{TypeName: "test_thing", Config: encoded(t, config)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,9 @@ func (Type[T]) Equal(other attr.Type) bool {
 func (Type[T]) ValueType(context.Context) attr.Value { return Value[T]{} }
 
 // ValueFromString implements [basetypes.StringTypable].
-func (Type[T]) ValueFromString(_ context.Context, s basetypes.StringValue) (basetypes.StringValuable, diag.Diagnostics) {
+func (Type[T]) ValueFromString(
+	_ context.Context, s basetypes.StringValue,
+) (basetypes.StringValuable, diag.Diagnostics) {
 	return Value[T]{s}, nil
 }
 

@@ -22,11 +22,13 @@ func TestValueUnpacksWhatWasPacked(t *testing.T) {
 // A value with a null or unknown part is not settled, and has no meaning.
 func TestUnpackOfWhatIsNotSettled(t *testing.T) {
 	for name, of := range map[string]tftypes.Value{
-		"null":       tftypes.NewValue(textsType, nil),
-		"unknown":    tftypes.NewValue(textsType, tftypes.UnknownValue),
-		"null in it": tftypes.NewValue(textsType, map[string]tftypes.Value{"a": tftypes.NewValue(textsType.ElementType, nil)}),
+		"null":    tftypes.NewValue(textsType, nil),
+		"unknown": tftypes.NewValue(textsType, tftypes.UnknownValue),
+		"null in it": tftypes.NewValue(textsType,
+			map[string]tftypes.Value{"a": tftypes.NewValue(textsType.ElementType, nil)}),
 		"unknown in it": tftypes.NewValue(textsType, map[string]tftypes.Value{
-			"a": tftypes.NewValue(textsType.ElementType, map[string]tftypes.Value{"b": text("c"), "d": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)}),
+			"a": tftypes.NewValue(textsType.ElementType,
+				map[string]tftypes.Value{"b": text("c"), "d": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)}),
 		}),
 	} {
 		v := Value[nested]{types.StringValue(string(encoded(t, of).MsgPack))}
@@ -34,7 +36,10 @@ func TestUnpackOfWhatIsNotSettled(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
-	for name, v := range map[string]Value[nested]{"zero": {}, "nil": Of[nested](nil), "unknown": {types.StringUnknown()}, "nothing that Terraform encodes": {types.StringValue("\xc1")}} {
+	for name, v := range map[string]Value[nested]{
+		"zero": {}, "nil": Of[nested](nil), "unknown": {types.StringUnknown()},
+		"nothing that Terraform encodes": {types.StringValue("\xc1")},
+	} {
 		if got, settled := v.Unpack(); settled || v.Meaning() != nil {
 			t.Errorf("%s: got %v", name, got)
 		}

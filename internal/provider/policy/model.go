@@ -122,7 +122,9 @@ type GuardSourceModel struct {
 }
 
 func (m Model) address() resourcekit.PolicyAddress {
-	return resourcekit.PolicyAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Key: domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString())}
+	return resourcekit.PolicyAddress{
+		Cluster: resourcekit.IDOf(m.Cluster.Key()), Key: domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString()),
+	}
 }
 
 // InCluster returns the cluster that it belongs to.

@@ -22,16 +22,21 @@ import (
 )
 
 // ValidateConfig checks a policy as far as possible without its group and with unknown values.
-func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(policy Model, malformed *diag.Diagnostics) domain.Problems {
-		spec := policy.Expand(malformed)
-		return append(autoscale.Validate(spec), spec.ValidateSources()...)
-	})
+func (r *autoscalingPolicyResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics,
+		func(policy Model, malformed *diag.Diagnostics) domain.Problems {
+			spec := policy.Expand(malformed)
+			return append(autoscale.Validate(spec), spec.ValidateSources()...)
+		})
 }
 
 // ModifyPlan checks the planned policy against its planned or stored group and against other policies, so that errors
 // show up at plan and not in the middle of an apply.
-func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *autoscalingPolicyResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
 		return
@@ -94,8 +99,10 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 		return
 	}
 	r.Session.WarnOfResidents(ctx, plan.Cluster.Key(), resourcekit.ResidentWarning{
-		Concerning: domain.Residents.MissingController, At: path.Root("algorithm"), Summary: fmt.Sprintf("No controller for the autoscaling policy of role %q", spec.Role),
-		Consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its current size.", spec.Role, spec.Group),
+		Concerning: domain.Residents.MissingController, At: path.Root("algorithm"),
+		Summary: fmt.Sprintf("No controller for the autoscaling policy of role %q", spec.Role),
+		Consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its current size.", spec.Role,
+			spec.Group),
 	}, &resp.Diagnostics)
 	if !created {
 		r.warnOfSilent(ctx, "plan", plan, spec, &resp.Diagnostics)
@@ -111,7 +118,10 @@ const plannedKey = "planned"
 
 // plannedBefore reports whether this is the second plan of a policy that is replaced: Terraform passes on the
 // private state of the first one.
-func plannedBefore(ctx context.Context, at resourcekit.PolicyAddress, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (bool, error) {
+func plannedBefore(
+	ctx context.Context, at resourcekit.PolicyAddress, req resource.ModifyPlanRequest,
+	resp *resource.ModifyPlanResponse,
+) (bool, error) {
 	noted, err := json.Marshal([]string{at.Cluster.Engine, at.Cluster.Name, at.Key})
 	if err != nil {
 		return false, err
@@ -126,14 +136,18 @@ func plannedBefore(ctx context.Context, at resourcekit.PolicyAddress, req resour
 // declaredTwice is the problem of a second policy for a role.
 func declaredTwice(plan Model) domain.Problem {
 	var problems domain.Problems
-	problems.Add(domain.Path{"role"}, "Two policies for one role", "another resource of this configuration is already the autoscaling policy of role %q of group %q, and a role can have only one; put the metrics of both into one",
+	problems.Add(domain.Path{"role"}, "Two policies for one role", "another resource of this configuration is "+
+		"already the autoscaling policy of role %q of group %q, and a role can have only one; put the metrics of "+
+		"both into one",
 		plan.Role.ValueString(), plan.Group.ValueString())
 	return problems[0]
 }
 
 // find checks a policy against its group and other policies. Found reports whether the policy will exist
 // without an apply of its own.
-func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, created bool) (found bool, problems domain.Problems, err error) {
+func (r *autoscalingPolicyResource) find(
+	ctx context.Context, plan Model, spec domain.AutoscalingPolicy, created bool,
+) (found bool, problems domain.Problems, err error) {
 	at, plans := plan.address(), r.Session.Plans
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
 	if err != nil {
@@ -144,8 +158,11 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 		return false, nil, err
 	}
 	stored, found := policies[at.Key]
-	if known := plans.Policy(at); found && created && !stored.Ending && !stored.Spec.Equal(spec) && !known.Had && !known.Leaving {
-		exists := reconcile.PolicyExistsError{Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role, From: reconciler.Engine.Traits().ImportFrom}
+	if known := plans.Policy(at); found && created && !stored.Ending && !stored.Spec.Equal(spec) && !known.Had &&
+		!known.Leaving {
+		exists := reconcile.PolicyExistsError{
+			Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role, From: reconciler.Engine.Traits().ImportFrom,
+		}
 		problems.Add(domain.Path{"role"}, "Autoscaling policy already exists", "%v", &exists)
 		return found, problems, nil
 	}
@@ -155,10 +172,12 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 	lasts := plans.Policy(at).Had && !planned && (!found || stored.Spec.Equal(spec))
 	switch {
 	case planned && group.Leaving:
-		problems.Add(domain.Path{"group"}, "Group is destroyed", "this plan destroys group %q of cluster %q, and without it the policy has nothing to scale; destroy the policy, too", spec.Group, spec.Cluster)
+		problems.Add(domain.Path{"group"}, "Group is destroyed", "this plan destroys group %q of cluster %q, and "+
+			"without it the policy has nothing to scale; destroy the policy, too", spec.Group, spec.Cluster)
 		return found, problems, nil
 	case planned && !group.Known:
-		tflog.Debug(ctx, "the group is not known yet: the policy will be checked during the apply", map[string]any{"cluster": spec.Cluster, "group": spec.Group})
+		tflog.Debug(ctx, "the group is not known yet: the policy will be checked during the apply",
+			map[string]any{"cluster": spec.Cluster, "group": spec.Group})
 		return found, nil, nil
 	case !planned:
 		document, err := engine.Get[domain.GroupDocument](ctx, reconciler.Engine, spec.Group)
@@ -203,7 +222,10 @@ func asWarnings(problems domain.Problems) domain.Problems {
 }
 
 // checkRoom warns of counts for which the cluster, as it will be, has no room, if that is known.
-func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler reconcile.Reconciler, key domain.ClusterRef, group domain.Group, spec domain.AutoscalingPolicy) (domain.Problems, error) {
+func (r *autoscalingPolicyResource) checkRoom(
+	ctx context.Context, reconciler reconcile.Reconciler, key domain.ClusterRef, group domain.Group,
+	spec domain.AutoscalingPolicy,
+) (domain.Problems, error) {
 	plans := r.Session.Plans
 	cluster, planned := plans.Cluster(resourcekit.IDOf(key))
 	if !planned {
@@ -213,7 +235,8 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 		}
 		cluster = resourcekit.PlannedCluster{Spec: document.Spec, Settled: err == nil}
 	}
-	if gpus := group.Roles[spec.Role].GPUs; !cluster.Settled || gpus != nil && plans.PoolIsOpen(resourcekit.IDOf(key), gpus.Pool) {
+	if gpus := group.Roles[spec.Role].GPUs; !cluster.Settled ||
+		gpus != nil && plans.PoolIsOpen(resourcekit.IDOf(key), gpus.Pool) {
 		return nil, nil
 	}
 	// What else is in the cluster does not matter, and is not read.

@@ -29,7 +29,9 @@ var (
 	_ resource.ResourceWithIdentity       = &autoscalingPolicyResource{}
 )
 
-func (r *autoscalingPolicyResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (r *autoscalingPolicyResource) Schema(
+	ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse,
+) {
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
@@ -49,7 +51,8 @@ func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resou
 		return nil, err
 	}
 	if adopted {
-		w.Diags.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q already had an autoscaling policy with this specification. This resource manages it from now on.",
+		w.Diags.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q already had "+
+			"an autoscaling policy with this specification. This resource manages it from now on.",
 			spec.Role, spec.Group, spec.Cluster))
 	}
 	state, err := r.get(ctx, reconciler, plan)
@@ -59,7 +62,9 @@ func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resou
 	return &state, nil
 }
 
-func (r *autoscalingPolicyResource) get(ctx context.Context, reconciler reconcile.Reconciler, prior Model) (Model, error) {
+func (r *autoscalingPolicyResource) get(
+	ctx context.Context, reconciler reconcile.Reconciler, prior Model,
+) (Model, error) {
 	r.Session.Plans.KnowPolicy(prior.address())
 	document, err := reconciler.Policy(ctx, prior.Group.ValueString(), prior.Role.ValueString())
 	if err != nil {
@@ -72,7 +77,9 @@ func (r *autoscalingPolicyResource) get(ctx context.Context, reconciler reconcil
 // withModels returns a policy with the texts of its models. Unchanged ones are taken from prior, so that
 // only an import, or a read after a change from outside, reads them. A missing model counts as empty,
 // which the next apply changes.
-func withModels(ctx context.Context, reconciler reconcile.Reconciler, spec domain.AutoscalingPolicy, prior Model) (domain.AutoscalingPolicy, error) {
+func withModels(
+	ctx context.Context, reconciler reconcile.Reconciler, spec domain.AutoscalingPolicy, prior Model,
+) (domain.AutoscalingPolicy, error) {
 	texts, known := map[string]string{}, prior.Expand(&diag.Diagnostics{}).Models()
 	for digest := range spec.Models() {
 		model, same := known[digest]
@@ -88,13 +95,16 @@ func withModels(ctx context.Context, reconciler reconcile.Reconciler, spec domai
 	return spec.WithModels(texts), nil
 }
 
-func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {
+func (r *autoscalingPolicyResource) remove(
+	ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics,
+) error {
 	left, err := reconciler.EndPolicy(ctx, state.Group.ValueString(), state.Role.ValueString())
 	if err != nil {
 		return err
 	}
 	if left != "" {
-		diags.AddWarning("Count not changed", fmt.Sprintf("Autoscaling policy %q has ended, but the count is not what on_destroy = %q says: %s. To change it, set replicas of the role.",
+		diags.AddWarning("Count not changed", fmt.Sprintf("Autoscaling policy %q has ended, but the count is not "+
+			"what on_destroy = %q says: %s. To change it, set replicas of the role.",
 			state.ID.ValueString(), resourcekit.Value(state.OnDestroy), left))
 	}
 	r.Session.Plans.DropPolicy(state.address())
@@ -102,7 +112,9 @@ func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler recon
 }
 
 // ImportState takes <cluster>/<group>/<role> as ID, with or without an address before it, or its parts as identity.
-func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *autoscalingPolicyResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	endpoint, names := resourcekit.CutEndpoint(req.ID)
 	parts := strings.Split(names, "/")
 	if req.ID == "" && req.Identity != nil {
@@ -114,7 +126,10 @@ func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resourc
 		return
 	}
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of an autoscaling policy, which is <cluster>/<group>/<role>, such as lab/spark/worker.", req.ID))
+		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf(
+			"%q is not the ID of an autoscaling policy, which is <cluster>/<group>/<role>, such as lab/spark/worker.",
+			req.ID,
+		))
 		return
 	}
 	if !resourcekit.ImportCluster(ctx, r.Session, endpoint, parts[0], "autoscaling policy", resp) {
@@ -122,7 +137,8 @@ func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resourc
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("group"), parts[1])...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("role"), parts[2])...)
-	resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{types.StringValue(parts[0]), types.StringValue(parts[1]), types.StringValue(parts[2])})...)
+	resp.Diagnostics.Append(resp.Identity.Set(ctx,
+		identity{types.StringValue(parts[0]), types.StringValue(parts[1]), types.StringValue(parts[2])})...)
 }
 
 // NewResource returns trainyard_autoscaling_policy for clusters of these engines.

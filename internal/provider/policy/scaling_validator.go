@@ -29,13 +29,16 @@ func (namesAlgorithm) ValidateObject(_ context.Context, req validator.ObjectRequ
 		}
 	}
 	resp.Diagnostics.AddAttributeError(req.Path, "No algorithm", fmt.Sprintf(
-		"%s: a metric needs one of the algorithms %q. Leave the attribute out to only observe the metric", req.Path, slices.Sorted(maps.Keys(algorithms))))
+		"%s: a metric needs one of the algorithms %q. Leave the attribute out to only observe the metric", req.Path,
+		slices.Sorted(maps.Keys(algorithms))))
 }
 
 // misplaced is an attribute that users may expect here though it is elsewhere. Setting it is always an error; without
 // it, Terraform would silently drop what they wrote.
 func misplaced(name string) schema.StringAttribute {
-	attribute := scalingText(fmt.Sprintf("Not valid here: `%s` is an attribute of the metric, beside `source`. Setting it here is an error, as Terraform otherwise silently ignores attributes that a nested object does not have.", name))
+	attribute := scalingText(fmt.Sprintf("Not valid here: `%s` is an attribute of the metric, beside `source`. "+
+		"Setting it here is an error, as Terraform otherwise silently ignores attributes that a nested object "+
+		"does not have.", name))
 	attribute.Validators = []validator.String{isMisplaced{name}}
 	return attribute
 }
@@ -51,6 +54,7 @@ func (v isMisplaced) ValidateString(_ context.Context, req validator.StringReque
 		return
 	}
 	metric := req.Path.ParentPath().ParentPath().ParentPath()
-	resp.Diagnostics.AddAttributeError(req.Path, "Attribute in the wrong place", fmt.Sprintf("%s: %s belongs to the metric, not to its source: write %s = %s beside source, as %s",
-		req.Path, v.name, v.name, req.ConfigValue, metric.AtName(v.name)))
+	resp.Diagnostics.AddAttributeError(req.Path, "Attribute in the wrong place",
+		fmt.Sprintf("%s: %s belongs to the metric, not to its source: write %s = %s beside source, as %s",
+			req.Path, v.name, v.name, req.ConfigValue, metric.AtName(v.name)))
 }

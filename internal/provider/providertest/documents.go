@@ -10,7 +10,10 @@ import (
 
 // LabOf returns the cluster "lab" of these hosts, as first stored.
 func LabOf(hosts ...string) domain.ClusterDocument {
-	lab := domain.ClusterDocument{Header: domain.Header{Revision: 1}, Spec: domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}}}
+	lab := domain.ClusterDocument{
+		Header: domain.Header{Revision: 1},
+		Spec:   domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}},
+	}
 	for _, name := range hosts {
 		lab.Spec.Hosts[name] = Host("127.0.0.1", 4, 8000, nil)
 	}

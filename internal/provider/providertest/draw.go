@@ -20,7 +20,8 @@ func Nilable[V any](g *rapid.Generator[V]) *rapid.Generator[[]V] {
 
 // NilableMap draws a nil, empty or filled map.
 func NilableMap() *rapid.Generator[map[string]string] {
-	return rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.String(), 0, 3))
+	return rapid.OneOf(rapid.Just(map[string]string(nil)),
+		rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.String(), 0, 3))
 }
 
 // DrawNumber draws null or a number from 0 to most.

@@ -108,7 +108,8 @@ func (e *Stub) Traits() engine.Traits {
 	traits := e.Particular
 	traits.Name = cmp.Or(traits.Name, "process")
 	traits.Supports = engine.Features{
-		Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true, Containers: true,
+		Endpoint: true, Roles: true, Availability: true, AdvertiseAddress: true, Socket: true, Network: true,
+		Containers: true,
 	}
 	return traits
 }
@@ -229,10 +230,14 @@ func (e *Stub) Have(t *testing.T, n int) {
 	t.Helper()
 	spec := ObservedGroup(t, false).Document.Spec
 	spec.Template = domain.Template{}
-	spec.Roles = map[string]domain.Role{"worker": {Port: new(10000), Template: domain.Template{Command: []string{"/bin/true"}}}}
+	spec.Roles = map[string]domain.Role{
+		"worker": {Port: new(10000), Template: domain.Template{Command: []string{"/bin/true"}}},
+	}
 	stored := Documents[domain.GroupDocument](e)["g"]
 	stored.Spec, stored.Counts, stored.Applying = spec, map[string]int{"worker": n}, false
-	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: e.Hosts()}, Groups: map[string]domain.GroupDocument{"g": stored}}, spec)
+	decision, problems := reconcile.Decide(reconcile.View{
+		Inventory: engine.Inventory{Hosts: e.Hosts()}, Groups: map[string]domain.GroupDocument{"g": stored},
+	}, spec)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +245,10 @@ func (e *Stub) Have(t *testing.T, n int) {
 	Set(e, decision.Document)
 	e.Observed = nil
 	for i, m := range decision.Members {
-		e.Observed = append(e.Observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
+		e.Observed = append(e.Observed, domain.Observed{
+			Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address,
+			Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning,
+		})
 	}
 }
 
@@ -258,13 +266,18 @@ func (e *Stub) Scale(t *testing.T, workers int) {
 	t.Helper()
 	document := Documents[domain.GroupDocument](e)["g"]
 	document.Counts = map[string]int{"worker": workers}
-	decision, problems := reconcile.Decide(reconcile.View{Inventory: engine.Inventory{Hosts: e.Hosts()}, Groups: map[string]domain.GroupDocument{"g": document}}, document.Spec)
+	decision, problems := reconcile.Decide(reconcile.View{
+		Inventory: engine.Inventory{Hosts: e.Hosts()}, Groups: map[string]domain.GroupDocument{"g": document},
+	}, document.Spec)
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
 	e.Observed = nil
 	for i, m := range decision.Members {
-		e.Observed = append(e.Observed, domain.Observed{Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address, Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning})
+		e.Observed = append(e.Observed, domain.Observed{
+			Name: m.Name, Group: "g", Role: m.Role, Index: m.Index, Host: m.Host, Address: m.Address,
+			Hash: decision.Layout.Hash(i), Run: 1, State: domain.StateRunning,
+		})
 	}
 	Set(e, decision.Document)
 }

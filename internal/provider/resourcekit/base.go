@@ -35,7 +35,9 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 }
 
 // IdentitySchema returns the schema of the resource's identity.
-func (r *Resource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+func (r *Resource) IdentitySchema(
+	_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse,
+) {
 	resp.IdentitySchema = r.identity
 }
 

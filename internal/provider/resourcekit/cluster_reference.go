@@ -51,10 +51,14 @@ func IDOf(ref domain.ClusterRef) ClusterID { return ClusterID{ref.Engine, ref.Na
 
 // Descriptions of the parts of a reference, for schemas that don't use the attributes below.
 const (
-	ClusterReferenceDescription = "The cluster: `cluster = trainyard_cluster.lab`. Or an object with `name`, `engine` and `endpoint`."
-	ClusterNameDescription      = "Name of the cluster."
-	ClusterEngineDescription    = "Engine of the cluster: `process`, `swarm` or `systemd`. Defaults to `" + DefaultEngine + "`."
-	ClusterEndpointDescription  = "Address of the cluster's engine. For `swarm`, a manager: `unix://`, `tcp://` or `ssh://`; defaults to the Docker Engine that the `docker` command uses. For `systemd`, one of the hosts: `ssh://`; required."
+	ClusterReferenceDescription = "The cluster: `cluster = trainyard_cluster.lab`. Or an object with `name`, " +
+		"`engine` and `endpoint`."
+	ClusterNameDescription   = "Name of the cluster."
+	ClusterEngineDescription = "Engine of the cluster: `process`, `swarm` or `systemd`. Defaults to `" +
+		DefaultEngine + "`."
+	ClusterEndpointDescription = "Address of the cluster's engine. For `swarm`, a manager: `unix://`, `tcp://` or " +
+		"`ssh://`; defaults to the Docker Engine that the `docker` command uses. For `systemd`, one of the hosts: " +
+		"`ssh://`; required."
 )
 
 // ClusterReferenceAttribute is the attribute by which a resource refers to its cluster.
@@ -113,8 +117,9 @@ func ClusterReadAttribute(engines []string) datasource.Attribute {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"id": datasource.StringAttribute{
-				MarkdownDescription: "Set by `cluster = trainyard_cluster.lab`. It makes Terraform read a new cluster only after it has been created.",
-				Optional:            true,
+				MarkdownDescription: "Set by `cluster = trainyard_cluster.lab`. It makes Terraform read a new " +
+					"cluster only after it has been created.",
+				Optional: true,
 			},
 		},
 	}

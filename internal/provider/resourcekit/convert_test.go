@@ -36,19 +36,24 @@ func TestSettled(t *testing.T) {
 		value tftypes.Value
 		want  bool
 	}{
-		"a value":               {text("x"), true},
-		"null":                  {text(nil), true},
-		"unknown":               {text(tftypes.UnknownValue), false},
-		"a list":                {tftypes.NewValue(texts, []tftypes.Value{text("x")}), true},
-		"an unknown element":    {tftypes.NewValue(texts, []tftypes.Value{text(tftypes.UnknownValue)}), false},
-		"a null element":        {tftypes.NewValue(texts, []tftypes.Value{text(nil)}), false},
-		"a map":                 {tftypes.NewValue(textMap, map[string]tftypes.Value{"k": text("x")}), true},
-		"an unknown map":        {tftypes.NewValue(textMap, tftypes.UnknownValue), false},
-		"a null in a map":       {tftypes.NewValue(textMap, map[string]tftypes.Value{"k": text(nil)}), false},
-		"an unknown in a map":   {tftypes.NewValue(textMap, map[string]tftypes.Value{"k": text(tftypes.UnknownValue)}), false},
-		"nulls in an object":    {tftypes.NewValue(object, map[string]tftypes.Value{"a": text(nil), "b": null}), true},
-		"an unknown attribute":  {tftypes.NewValue(object, map[string]tftypes.Value{"a": text(tftypes.UnknownValue), "b": null}), false},
-		"deep down in a object": {tftypes.NewValue(object, map[string]tftypes.Value{"a": text("x"), "b": tftypes.NewValue(texts, []tftypes.Value{text(nil)})}), false},
+		"a value":            {text("x"), true},
+		"null":               {text(nil), true},
+		"unknown":            {text(tftypes.UnknownValue), false},
+		"a list":             {tftypes.NewValue(texts, []tftypes.Value{text("x")}), true},
+		"an unknown element": {tftypes.NewValue(texts, []tftypes.Value{text(tftypes.UnknownValue)}), false},
+		"a null element":     {tftypes.NewValue(texts, []tftypes.Value{text(nil)}), false},
+		"a map":              {tftypes.NewValue(textMap, map[string]tftypes.Value{"k": text("x")}), true},
+		"an unknown map":     {tftypes.NewValue(textMap, tftypes.UnknownValue), false},
+		"a null in a map":    {tftypes.NewValue(textMap, map[string]tftypes.Value{"k": text(nil)}), false},
+		"an unknown in a map": {
+			tftypes.NewValue(textMap, map[string]tftypes.Value{"k": text(tftypes.UnknownValue)}), false,
+		},
+		"nulls in an object": {tftypes.NewValue(object, map[string]tftypes.Value{"a": text(nil), "b": null}), true},
+		"an unknown attribute": {
+			tftypes.NewValue(object, map[string]tftypes.Value{"a": text(tftypes.UnknownValue), "b": null}), false,
+		},
+		"deep down in a object": {tftypes.NewValue(object,
+			map[string]tftypes.Value{"a": text("x"), "b": tftypes.NewValue(texts, []tftypes.Value{text(nil)})}), false},
 	} {
 		if got := settled(test.value); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)

@@ -74,7 +74,8 @@ func AddError(diags *diag.Diagnostics, summary string, err error) {
 	case errors.As(err, &corrupt):
 		summary = "Corrupt document"
 	case errors.As(err, &astray):
-		detail += ". Nothing was changed, and the state was kept.\n\nCheck where the endpoint of the cluster leads, or DOCKER_HOST if it has none. If the former is gone for good, " +
+		detail += ". Nothing was changed, and the state was kept.\n\nCheck where the endpoint of the cluster leads, " +
+			"or DOCKER_HOST if it has none. If the former is gone for good, " +
 			"remove its resources from the state (terraform state rm <address>), and apply or import them again."
 	case errors.As(err, &exists):
 		summary = "Group already exists"
@@ -90,18 +91,22 @@ func AddError(diags *diag.Diagnostics, summary string, err error) {
 	case errors.Is(err, engine.ErrConflict):
 		detail += "\n\nAnother run changed the same object at the same time. Plan and apply again."
 	case errors.Is(err, engine.ErrUnreachable):
-		detail += "\n\nThe state was kept. Check that the Docker Engine runs, and that its endpoint (endpoint of the cluster, or DOCKER_HOST) and " +
-			"the credentials in the provider's ssh and docker blocks are right. If the cluster is reached elsewhere from now on, change its endpoint, " +
+		detail += "\n\nThe state was kept. Check that the Docker Engine runs, and that its endpoint (endpoint of the " +
+			"cluster, or DOCKER_HOST) and " +
+			"the credentials in the provider's ssh and docker blocks are right. If the cluster is reached elsewhere " +
+			"from now on, change its endpoint, " +
 			"and plan once without a refresh, which still uses the old one: terraform apply -refresh=false."
 	case errors.Is(err, context.DeadlineExceeded):
 		detail += "\n\nThe operation took longer than the resource's timeouts allow. What was started goes on. " +
-			"Terraform marks a resource whose creation timed out as tainted, and replaces it in the next apply; terraform untaint keeps it."
+			"Terraform marks a resource whose creation timed out as tainted, and replaces it in the next apply; " +
+			"terraform untaint keeps it."
 	}
 	diags.AddError(summary, detail)
 }
 
 // DestroyRegardless is added to errors of plans, as terraform destroy plans the whole configuration first.
-const DestroyRegardless = "To destroy anyway, run terraform destroy -refresh=false: it skips what can't be planned or read."
+const DestroyRegardless = "To destroy anyway, run terraform destroy -refresh=false: it skips what can't be " +
+	"planned or read."
 
 // AddDestroyRegardless adds [DestroyRegardless] to the last error of a plan or of a data source's read.
 func AddDestroyRegardless(diags *diag.Diagnostics) {
@@ -122,7 +127,8 @@ func AddDestroyRegardless(diags *diag.Diagnostics) {
 func AddReadError(diags *diag.Diagnostics, at path.Path, what string, err error) {
 	if errors.Is(err, engine.ErrNotFound) {
 		diags.AddAttributeError(at, "Not found",
-			fmt.Sprintf("There is no %s (%v). Check the names, the provider's state_dir, and the endpoint. If it is created in the same configuration, add depends_on to the data source.", what, err))
+			fmt.Sprintf("There is no %s (%v). Check the names, the provider's state_dir, and the endpoint. If it is "+
+				"created in the same configuration, add depends_on to the data source.", what, err))
 		return
 	}
 	AddError(diags, "Unable to read "+what, err)

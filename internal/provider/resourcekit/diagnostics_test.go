@@ -55,10 +55,18 @@ func TestAddError(t *testing.T) {
 		err             error
 		summary, detail string
 	}{
-		"locked":   {fmt.Errorf("apply: %w", &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: "eve@host"}}), "Locked by another run", "locked by eve@host"},
-		"corrupt":  {&engine.CorruptError{Where: "/state/a.json", Err: errors.New("no JSON")}, "Corrupt document", "/state/a.json"},
-		"exists":   {&reconcile.ExistsError{Cluster: "lab", Group: "a"}, "Group already exists", "lab/a"},
-		"member":   {&reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: "exit code 3", Log: []string{"last words"}}, "Member failed", "last words"},
+		"locked": {
+			fmt.Errorf("apply: %w", &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: "eve@host"}}),
+			"Locked by another run", "locked by eve@host",
+		},
+		"corrupt": {
+			&engine.CorruptError{Where: "/state/a.json", Err: errors.New("no JSON")}, "Corrupt document",
+			"/state/a.json",
+		},
+		"exists": {&reconcile.ExistsError{Cluster: "lab", Group: "a"}, "Group already exists", "lab/a"},
+		"member": {&reconcile.MemberError{
+			Member: domain.Observed{Name: "a-w-0"}, Cause: "exit code 3", Log: []string{"last words"},
+		}, "Member failed", "last words"},
 		"conflict": {fmt.Errorf("put: %w", engine.ErrConflict), "Unable to do it", "Plan and apply again"},
 		"timeout":  {fmt.Errorf("wait: %w", context.DeadlineExceeded), "Unable to do it", "timeouts"},
 		"other":    {errors.New("disk full"), "Unable to do it", "disk full"},
@@ -82,20 +90,24 @@ func FuzzAddError(f *testing.F) {
 		var problems domain.Problems
 		problems.Add(domain.Path{"roles", domain.Key(name), "image"}, "Invalid image", "%q is not one", text)
 		for want, err := range map[string]error{
-			"Invalid image":                     problems,
-			"Locked by another run":             fmt.Errorf("apply: %w", &engine.LockedError{Lock: name, Holder: engine.Holder{Who: text, Operation: text}}),
+			"Invalid image": problems,
+			"Locked by another run": fmt.Errorf("apply: %w",
+				&engine.LockedError{Lock: name, Holder: engine.Holder{Who: text, Operation: text}}),
 			"Corrupt document":                  &engine.CorruptError{Where: name, Err: errors.New(text)},
 			headline:                            errors.New(text),
 			"Group already exists":              &reconcile.ExistsError{Cluster: name, Group: text},
 			"Autoscaling policy already exists": &reconcile.PolicyExistsError{Group: name, Role: text},
-			"Member failed":                     &reconcile.MemberError{Member: domain.Observed{Name: name, Host: text}, Cause: text, Log: []string{text, name}},
+			"Member failed": &reconcile.MemberError{
+				Member: domain.Observed{Name: name, Host: text}, Cause: text, Log: []string{text, name},
+			},
 		} {
 			var diags diag.Diagnostics
 			AddError(&diags, headline, err)
 			if len(diags) != 1 || diags[0].Severity() != diag.SeverityError || diags[0].Summary() != want {
 				t.Fatalf("%q, %q: got %v, want %q", name, text, diags, want)
 			}
-			if room := 10*(len(name)+len(text)) + 1000; len(diags[0].Detail()) > room || diags[0].Detail() == "" && text != "" {
+			if room := 10*(len(name)+len(text)) + 1000; len(diags[0].Detail()) > room ||
+				diags[0].Detail() == "" && text != "" {
 				t.Errorf("%s: the detail has %d bytes, of %d", want, len(diags[0].Detail()), room)
 			}
 		}

@@ -17,7 +17,9 @@ func (sameDuration) Description(context.Context) string {
 
 func (m sameDuration) MarkdownDescription(ctx context.Context) string { return m.Description(ctx) }
 
-func (sameDuration) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+func (sameDuration) PlanModifyString(
+	_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse,
+) {
 	if req.StateValue.IsNull() || req.PlanValue.IsNull() || req.PlanValue.IsUnknown() {
 		return
 	}

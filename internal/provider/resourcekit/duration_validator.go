@@ -27,7 +27,8 @@ func (isDuration) ValidateString(_ context.Context, req validator.StringRequest,
 	}
 	if _, err := time.ParseDuration(req.ConfigValue.ValueString()); err != nil {
 		resp.Diagnostics.AddAttributeError(req.Path, InvalidDuration,
-			fmt.Sprintf(`%s: %q is not a valid duration; use a number with a unit, such as "500ms", "90s" or "2h30m"`, req.Path, req.ConfigValue.ValueString()))
+			fmt.Sprintf(`%s: %q is not a valid duration; use a number with a unit, such as "500ms", "90s" or "2h30m"`,
+				req.Path, req.ConfigValue.ValueString()))
 	}
 }
 

@@ -84,7 +84,10 @@ func (e *Entity[M]) write(ctx context.Context, w Write) {
 }
 
 // within returns a context with the timeout of an operation.
-func within(ctx context.Context, limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics), fallback time.Duration, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
+func within(
+	ctx context.Context, limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics),
+	fallback time.Duration, diags *diag.Diagnostics,
+) (context.Context, context.CancelFunc) {
 	timeout, malformed := limit(ctx, fallback)
 	diags.Append(malformed...)
 	return context.WithTimeout(ctx, timeout)

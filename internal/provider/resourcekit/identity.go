@@ -22,7 +22,9 @@ func IdentitySchema(kind string) identityschema.Schema {
 	return identityschema.Schema{
 		Attributes: map[string]identityschema.Attribute{
 			"cluster": identityschema.StringAttribute{Description: "Name of the cluster.", RequiredForImport: true},
-			"name":    identityschema.StringAttribute{Description: "Name of the " + kind + ".", RequiredForImport: true},
+			"name": identityschema.StringAttribute{
+				Description: "Name of the " + kind + ".", RequiredForImport: true,
+			},
 		},
 	}
 }
@@ -47,7 +49,9 @@ func CutEndpoint(id string) (endpoint, names string) {
 }
 
 // Into imports an item by ID, or by its parts as identity. The engine is the one that has a document of the cluster.
-func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (i Importable) Into(
+	ctx context.Context, s *Session, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
 	endpoint, names := CutEndpoint(req.ID)
 	cluster, name, ok := strings.Cut(names, "/")
 	if req.ID == "" && req.Identity != nil {
@@ -64,18 +68,24 @@ func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportSta
 	}
 	if ImportCluster(ctx, s, endpoint, cluster, i.Kind, resp) {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), name)...)
-		resp.Diagnostics.Append(resp.Identity.Set(ctx, Identity{Cluster: types.StringValue(cluster), Name: types.StringValue(name)})...)
+		resp.Diagnostics.Append(resp.Identity.Set(ctx,
+			Identity{Cluster: types.StringValue(cluster), Name: types.StringValue(name)})...)
 	}
 }
 
 // ImportCluster imports the reference to the cluster of an item, by its name and the address of a host, if given.
-func ImportCluster(ctx context.Context, s *Session, endpoint, cluster, kind string, resp *resource.ImportStateResponse) bool {
+func ImportCluster(
+	ctx context.Context, s *Session, endpoint, cluster, kind string, resp *resource.ImportStateResponse,
+) bool {
 	key, err := s.Find(ctx, endpoint, cluster)
 	if err != nil {
 		AddError(&resp.Diagnostics, "Unable to import the "+kind, err)
 		return false
 	}
-	for at, value := range map[string]types.String{"name": types.StringValue(key.Name), "engine": types.StringValue(key.Engine), "endpoint": TextOrNull(key.Endpoint)} {
+	for at, value := range map[string]types.String{
+		"name": types.StringValue(key.Name), "engine": types.StringValue(key.Engine),
+		"endpoint": TextOrNull(key.Endpoint),
+	} {
 		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster").AtName(at), value)...)
 	}
 	return true

@@ -211,7 +211,8 @@ func means(prior, v reflect.Value, omitted func(reflect.Value) bool) bool {
 	meant := reflect.New(v.Type()).Elem()
 	var malformed diag.Diagnostics
 	expandValue(prior, meant, path.Empty(), &malformed)
-	return !malformed.HasError() && (omitted(meant) && omitted(v) || reflect.DeepEqual(meant.Interface(), v.Interface()))
+	return !malformed.HasError() &&
+		(omitted(meant) && omitted(v) || reflect.DeepEqual(meant.Interface(), v.Interface()))
 }
 
 // attribute returns a value as one of the framework's types, or false for other types.
@@ -290,7 +291,9 @@ func fieldsOf(typ reflect.Type, key string) map[string]field {
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get(key), ",")
 		if name != "" && name != "-" {
-			omitted := map[string]func(reflect.Value) bool{"": never, "omitempty": isEmpty, "omitzero": reflect.Value.IsZero}[options]
+			omitted := map[string]func(reflect.Value) bool{
+				"": never, "omitempty": isEmpty, "omitzero": reflect.Value.IsZero,
+			}[options]
 			fields[name] = field{f.Index, omitted}
 		}
 	}

@@ -30,10 +30,13 @@ func (isMode) ValidateString(_ context.Context, req validator.StringRequest, res
 	switch mode := req.ConfigValue.ValueString(); {
 	case !octalMode.MatchString(mode):
 		resp.Diagnostics.AddAttributeError(req.Path, invalidMode,
-			fmt.Sprintf(`%s: %q is not a valid mode; use octal digits from "0001" to "0777", such as "0444"`, req.Path, mode))
+			fmt.Sprintf(`%s: %q is not a valid mode; use octal digits from "0001" to "0777", such as "0444"`, req.Path,
+				mode))
 	case mode == "000" || mode == "0000":
 		resp.Diagnostics.AddAttributeError(req.Path, invalidMode,
-			fmt.Sprintf(`%s: with %q nobody could read the file; "0444" lets everybody read it, and "0400" only its owner`, req.Path, mode))
+			fmt.Sprintf(`%s: with %q nobody could read the file; "0444" lets everybody read it, and "0400" only its `+
+				"owner",
+				req.Path, mode))
 	}
 }
 

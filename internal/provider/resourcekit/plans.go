@@ -63,9 +63,11 @@ type PlannedSweep struct{ Leaving, Anew bool }
 
 func newPlans() *Plans {
 	return &Plans{
-		clusters: map[ClusterID]PlannedCluster{}, groups: map[ClusterID]map[string]domain.GroupDocument{}, pools: map[ClusterID]map[string]PlannedPool{},
-		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{}, sweeps: map[ItemAddress]PlannedSweep{},
-		files: map[ItemAddress]string{}, yields: map[ItemAddress]map[string][]string{},
+		clusters: map[ClusterID]PlannedCluster{}, groups: map[ClusterID]map[string]domain.GroupDocument{},
+		pools: map[ClusterID]map[string]PlannedPool{},
+		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{},
+		sweeps: map[ItemAddress]PlannedSweep{},
+		files:  map[ItemAddress]string{}, yields: map[ItemAddress]map[string][]string{},
 	}
 }
 
@@ -332,7 +334,8 @@ func release(view *reconcile.View, among map[string]domain.GroupDocument, name s
 	for _, assigned := range among[name].Assignments {
 		address := view.Inventory.Hosts[assigned.Host].MemberAddress()
 		if busy, found := view.Inventory.BusyPorts[address]; found {
-			view.Inventory.BusyPorts[address] = slices.DeleteFunc(slices.Clone(busy), func(port int) bool { return port == assigned.Port })
+			view.Inventory.BusyPorts[address] = slices.DeleteFunc(slices.Clone(busy),
+				func(port int) bool { return port == assigned.Port })
 		}
 	}
 	delete(among, name)

@@ -43,7 +43,8 @@ func (isTimeout) ValidateString(_ context.Context, req validator.StringRequest, 
 	}
 	text := req.ConfigValue.ValueString()
 	if d, err := time.ParseDuration(text); err != nil || d <= 0 {
-		resp.Diagnostics.AddAttributeError(req.Path, InvalidDuration, fmt.Sprintf(`%s: %q is not a valid timeout; use a duration above 0, such as "30s"`, req.Path, text))
+		resp.Diagnostics.AddAttributeError(req.Path, InvalidDuration,
+			fmt.Sprintf(`%s: %q is not a valid timeout; use a duration above 0, such as "30s"`, req.Path, text))
 	}
 }
 
@@ -59,7 +60,8 @@ func (areQueries) ValidateMap(_ context.Context, req validator.MapRequest, resp 
 	for quantity := range req.ConfigValue.Elements() {
 		if !slices.Contains(quantities, quantity) {
 			at := req.Path.AtMapKey(quantity)
-			resp.Diagnostics.AddAttributeError(at, InvalidPrometheus, fmt.Sprintf("%s: unknown quantity %q; use one of %q", at, quantity, quantities))
+			resp.Diagnostics.AddAttributeError(at, InvalidPrometheus,
+				fmt.Sprintf("%s: unknown quantity %q; use one of %q", at, quantity, quantities))
 		}
 	}
 }

@@ -38,7 +38,10 @@ func Recognise(ctx context.Context, eng engine.Hosts, private PrivateState) erro
 }
 
 // Reach opens the cluster of a resource. It has to be the one in the private state, which is updated.
-func Reach(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster ClusterReference, private PrivateState) (reconcile.Reconciler, error) {
+func Reach(
+	ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster ClusterReference,
+	private PrivateState,
+) (reconcile.Reconciler, error) {
 	reconciler, err := open(cluster.Key())
 	if err != nil {
 		return reconciler, err

@@ -39,10 +39,13 @@ type ResidentWarning struct {
 }
 
 // WarnOfResidents warns if a controller or agents don't run.
-func (s *Session) WarnOfResidents(ctx context.Context, cluster domain.ClusterRef, w ResidentWarning, diags *diag.Diagnostics) {
+func (s *Session) WarnOfResidents(
+	ctx context.Context, cluster domain.ClusterRef, w ResidentWarning, diags *diag.Diagnostics,
+) {
 	found, err := s.residents(ctx, cluster)
 	if err != nil {
-		AddError(diags, fmt.Sprintf("Unable to read the state of the controller and agents of cluster %q", cluster.Name), err)
+		AddError(diags,
+			fmt.Sprintf("Unable to read the state of the controller and agents of cluster %q", cluster.Name), err)
 		return
 	}
 	missing := w.Concerning(found)

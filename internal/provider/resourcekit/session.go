@@ -64,7 +64,10 @@ func SessionOf(data any, diags *diag.Diagnostics) *Session {
 	}
 	s, ok := data.(*Session)
 	if !ok {
-		diags.AddError("Unexpected provider data", fmt.Sprintf("Expected the session of the provider, got %T. This is a bug in the provider: please report it.", data))
+		diags.AddError("Unexpected provider data",
+			fmt.Sprintf("Expected the session of the provider, got %T. This is a bug in the provider: "+
+				"please report it.",
+				data))
 	}
 	return s
 }
@@ -102,8 +105,10 @@ func reconcilerOf(e engine.Engine) reconcile.Reconciler {
 // openLocked opens an engine, unless it is open already with everything known of the cluster.
 func (s *Session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	id := IDOf(cluster)
-	endpoints := slices.DeleteFunc(slices.Clone(s.endpoints[id]), func(known string) bool { return known == cluster.Endpoint })
-	if o := s.opened[cluster]; o != nil && slices.Equal(o.endpoints, endpoints) && reflect.DeepEqual(o.hosts, s.hosts[id]) {
+	endpoints := slices.DeleteFunc(slices.Clone(s.endpoints[id]),
+		func(known string) bool { return known == cluster.Endpoint })
+	if o := s.opened[cluster]; o != nil && slices.Equal(o.endpoints, endpoints) &&
+		reflect.DeepEqual(o.hosts, s.hosts[id]) {
 		return o, nil
 	}
 	settings := s.Settings
@@ -113,12 +118,13 @@ func (s *Session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{endpoints: endpoints, hosts: settings.Hosts, live: engine.Intercept(eng, func(ctx context.Context, call engine.Call, do func() error) error {
-		if call.Changes {
-			defer s.changed(id)
-		}
-		return trace(ctx, call, do)
-	})}
+	o := &opened{endpoints: endpoints, hosts: settings.Hosts,
+		live: engine.Intercept(eng, func(ctx context.Context, call engine.Call, do func() error) error {
+			if call.Changes {
+				defer s.changed(id)
+			}
+			return trace(ctx, call, do)
+		})}
 	s.opened[cluster] = o
 	return o, nil
 }
@@ -179,11 +185,14 @@ func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.Cl
 	}
 	switch {
 	case unsure:
-		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could be asked:\n%w", cluster, errors.Join(answers...))
+		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could be asked:\n%w",
+			cluster, errors.Join(answers...))
 	case endpoint != "":
-		return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w at %s by any of the engines %q", cluster, engine.ErrNotFound, endpoint, asked)
+		return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w at %s by any of the engines %q", cluster,
+			engine.ErrNotFound, endpoint, asked)
 	}
-	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s. If the cluster is elsewhere, start the ID with the address of a host: ssh://ops@gpu1/%s",
+	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by "+
+		"default: %s. If the cluster is elsewhere, start the ID with the address of a host: ssh://ops@gpu1/%s",
 		cluster, engine.ErrNotFound, asked, s.engines.Say(func(d engine.Driver) string { return d.Lookup }), cluster)
 }
 

@@ -12,20 +12,39 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	none, broken := &providertest.Stub{}, &providertest.Stub{Fails: providertest.Failures{"Get cluster": errors.New("unreachable")}}
+	none, broken := &providertest.Stub{}, &providertest.Stub{
+		Fails: providertest.Failures{"Get cluster": errors.New("unreachable")},
+	}
 	has := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 	for name, test := range map[string]struct {
 		engines engine.Registry
 		want    string
 		failure string
 	}{
-		"the first":             {engine.Registry{"a": providertest.Driver(has), "b": providertest.Driver(none)}, "a", ""},
-		"the second":            {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(has)}, "b", ""},
-		"beside a broken one":   {engine.Registry{"a": providertest.Driver(broken), "b": providertest.Driver(has)}, "b", ""},
-		"nowhere":               {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(none)}, "", `start the ID with the address of a host: ssh://ops@gpu1/lab`},
-		"perhaps in the broken": {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(broken)}, "", "engine \"a\": no such cluster\nengine \"b\": unreachable"},
-		"can't be opened":       {engine.Registry{"a": unopened("unreachable: no credentials"), "b": providertest.Driver(none)}, "", `engine "a": unreachable: no credentials`},
-		"beside one that can't": {engine.Registry{"a": unopened("no credentials"), "b": providertest.Driver(has)}, "b", ""},
+		"the first": {
+			engine.Registry{"a": providertest.Driver(has), "b": providertest.Driver(none)}, "a", "",
+		},
+		"the second": {
+			engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(has)}, "b", "",
+		},
+		"beside a broken one": {
+			engine.Registry{"a": providertest.Driver(broken), "b": providertest.Driver(has)}, "b", "",
+		},
+		"nowhere": {
+			engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(none)}, "",
+			`start the ID with the address of a host: ssh://ops@gpu1/lab`,
+		},
+		"perhaps in the broken": {
+			engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(broken)}, "",
+			"engine \"a\": no such cluster\nengine \"b\": unreachable",
+		},
+		"can't be opened": {
+			engine.Registry{"a": unopened("unreachable: no credentials"), "b": providertest.Driver(none)}, "",
+			`engine "a": unreachable: no credentials`,
+		},
+		"beside one that can't": {
+			engine.Registry{"a": unopened("no credentials"), "b": providertest.Driver(has)}, "b", "",
+		},
 	} {
 		got, err := NewSession(test.engines, engine.Settings{}).Find(t.Context(), "", "lab")
 		if test.failure == "" {
@@ -45,7 +64,8 @@ func TestFind(t *testing.T) {
 
 // TestFindAtAnAddress: only engines with such addresses are asked.
 func TestFindAtAnAddress(t *testing.T) {
-	has, none := providertest.Driver(providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))), providertest.Driver(&providertest.Stub{})
+	has, none := providertest.Driver(providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))),
+		providertest.Driver(&providertest.Stub{})
 	at := func(driver engine.Driver, schemes ...string) engine.Driver {
 		driver.Schemes = schemes
 		return driver
@@ -79,13 +99,16 @@ func TestCutEndpoint(t *testing.T) {
 }
 
 func unopened(reason string) engine.Driver {
-	return engine.Driver{Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, errors.New(reason) }}
+	return engine.Driver{
+		Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) { return nil, errors.New(reason) },
+	}
 }
 
 func TestFindReturnsTheStoredEndpoint(t *testing.T) {
 	lab := providertest.LabOf("local")
 	lab.Spec.Endpoint = "ssh://gpu1"
-	got, err := NewSession(engine.Registry{"swarm": providertest.Driver(providertest.Set(&providertest.Stub{}, lab))}, engine.Settings{}).Find(t.Context(), "", "lab")
+	got, err := NewSession(engine.Registry{"swarm": providertest.Driver(providertest.Set(&providertest.Stub{}, lab))},
+		engine.Settings{}).Find(t.Context(), "", "lab")
 	if want := (domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "ssh://gpu1"}); err != nil || got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
@@ -96,11 +119,13 @@ type openings []domain.ClusterRef
 
 // registry returns the stub as the engine "swarm", and stores in last the other settings it was opened with.
 func (o *openings) registry(stub *providertest.Stub, last *engine.Settings) engine.Registry {
-	return engine.Registry{"swarm": {Open: func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
-		*o = append(*o, ref)
-		*last = settings
-		return stub, nil
-	}}}
+	return engine.Registry{
+		"swarm": {Open: func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+			*o = append(*o, ref)
+			*last = settings
+			return stub, nil
+		}},
+	}
 }
 
 func TestSessionKeepsEngines(t *testing.T) {
@@ -121,11 +146,16 @@ func TestSessionKeepsEngines(t *testing.T) {
 		{"another cluster", nil, domain.ClusterRef{Engine: "swarm", Name: "other"}, 2, nil, 0},
 		{"with hosts known", func() {
 			s.Know(domain.Cluster{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb", Hosts: map[string]domain.Host{
-				"gpu1": {Role: domain.HostManager, Address: "ssh://gpu1"}, "gpu3": {Role: domain.HostManager, Address: "ssh://gpu3"},
-				"gpu2": {Role: domain.HostWorker, Address: "ssh://gpu2"}, "gpu4": {Role: domain.HostManager}, "gpu5": {Address: "ssh://gpu5"},
+				"gpu1": {Role: domain.HostManager, Address: "ssh://gpu1"},
+				"gpu3": {Role: domain.HostManager, Address: "ssh://gpu3"},
+				"gpu2": {Role: domain.HostWorker, Address: "ssh://gpu2"}, "gpu4": {Role: domain.HostManager},
+				"gpu5": {Address: "ssh://gpu5"},
 			}})
 		}, gpu1, 3, []string{"tcp://lb"}, 5},
-		{"with nothing new", func() { s.Know(domain.Cluster{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}) }, gpu1, 3, []string{"tcp://lb"}, 5},
+		{
+			"with nothing new", func() { s.Know(domain.Cluster{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}) },
+			gpu1, 3, []string{"tcp://lb"}, 5,
+		},
 		{"at another endpoint", nil, domain.ClusterRef{Engine: "swarm", Name: "lab", Endpoint: "tcp://lb"}, 4, nil, 5},
 		{"back at the first", nil, gpu1, 4, nil, 5},
 	} {
@@ -135,8 +165,10 @@ func TestSessionKeepsEngines(t *testing.T) {
 		if _, err := s.Open(step.ref); err != nil {
 			t.Fatal(err)
 		}
-		if len(opened) != step.openings || !slices.Equal(settings.Endpoints, step.endpoints) || len(settings.Hosts) != step.hosts {
-			t.Errorf("%s: %d openings, the last with %q and %v; want %d, %q, %d hosts", step.name, len(opened), settings.Endpoints, settings.Hosts, step.openings, step.endpoints, step.hosts)
+		if len(opened) != step.openings || !slices.Equal(settings.Endpoints, step.endpoints) ||
+			len(settings.Hosts) != step.hosts {
+			t.Errorf("%s: %d openings, the last with %q and %v; want %d, %q, %d hosts", step.name, len(opened),
+				settings.Endpoints, settings.Hosts, step.openings, step.endpoints, step.hosts)
 		}
 	}
 }
@@ -168,8 +200,14 @@ func TestPlanReadsASnapshot(t *testing.T) {
 		{"the first plan", func() { planned(here) }, 1},
 		{"another", func() { planned(here) }, 1},
 		{"at another endpoint", func() { planned(there) }, 2},
-		{"after a read", func() { _, _ = engine.List[domain.GroupDocument](t.Context(), live.Engine); planned(here) }, 2},
-		{"after a write", func() { _, _ = engine.Put(t.Context(), live.Engine, providertest.LabOf("local")); planned(here) }, 3},
+		{
+			"after a read",
+			func() { _, _ = engine.List[domain.GroupDocument](t.Context(), live.Engine); planned(here) }, 2,
+		},
+		{
+			"after a write",
+			func() { _, _ = engine.Put(t.Context(), live.Engine, providertest.LabOf("local")); planned(here) }, 3,
+		},
 		{"after a write, at another endpoint", func() { planned(there) }, 4},
 		{"after a write that failed", func() {
 			stub.Fails = providertest.Failures{"Form": errors.New("no quorum")}

@@ -13,5 +13,9 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is neither a time in RFC 3339, such as \"2026-01-31T12:00:00Z\", nor a duration back from now, such as \"15m\"", text)
+	return time.Time{}, fmt.Errorf(
+		"%q is neither a time in RFC 3339, such as \"2026-01-31T12:00:00Z\", nor a duration back from now, "+
+			"such as \"15m\"",
+		text,
+	)
 }

@@ -16,7 +16,9 @@ import (
 )
 
 // ValidateKnown applies rules for fully known configurations to one with unknown values.
-func ValidateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics, rules func(M, *diag.Diagnostics) domain.Problems) {
+func ValidateKnown[M any](
+	ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics, rules func(M, *diag.Diagnostics) domain.Problems,
+) {
 	supposed, unknown, err := Suppose(ctx, config, diags)
 	if err != nil {
 		diags.AddError("Unable to check the configuration", err.Error())
@@ -33,7 +35,9 @@ func ValidateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.
 
 // Suppose returns a configuration with unknown values replaced by null, or by something empty if they are required, and
 // their paths. A fraction for a whole number is an error, and counts as unknown.
-func Suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (supposed tfsdk.Config, unknown []domain.Path, err error) {
+func Suppose(
+	ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics,
+) (supposed tfsdk.Config, unknown []domain.Path, err error) {
 	s := &supposer{ctx, config, diags, nil}
 	raw, err := tftypes.Transform(config.Raw, s.suppose)
 	return tfsdk.Config{Schema: config.Schema, Raw: raw}, s.unknown, err
@@ -57,7 +61,8 @@ func (s *supposer) suppose(at *tftypes.AttributePath, v tftypes.Value) (tftypes.
 	switch missing := !v.IsKnown() || v.IsNull() && isElement(at); {
 	case s.isFraction(at, v):
 		where := pathOf(domainPath(at))
-		s.diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; use floor or ceil", where))
+		s.diags.AddAttributeError(where, "Not a whole number",
+			fmt.Sprintf("%s: only whole numbers are allowed here; use floor or ceil", where))
 	case !missing:
 		return v, nil
 	}

@@ -19,14 +19,19 @@ func TestTrace(t *testing.T) {
 		t.Helper()
 		var output bytes.Buffer
 		ctx := tflogtest.RootLogger(context.Background(), &output)
-		if err := trace(ctx, engine.Call{Name: "Put group"}, func() error { return failure }); !errors.Is(err, failure) {
+		if err := trace(ctx, engine.Call{Name: "Put group"}, func() error {
+			return failure
+		}); !errors.Is(err, failure) {
 			t.Errorf("the call returned %v", err)
 		}
 		reconcilerOf(nil).Logger.DebugContext(ctx, "changing members", "group", "mnist")
 		return output.String()
 	}
 	all := logged(t)
-	for _, want := range []string{`"@module":"provider.engine"`, `"call":"Put group"`, `"error":"no quorum"`, `"duration":"`, `"@module":"provider.reconcile"`, `"group":"mnist"`} {
+	for _, want := range []string{
+		`"@module":"provider.engine"`, `"call":"Put group"`, `"error":"no quorum"`, `"duration":"`,
+		`"@module":"provider.reconcile"`, `"group":"mnist"`,
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the log lacks %s:\n%s", want, all)
 		}

@@ -26,7 +26,8 @@ type collected struct {
 // newCollected returns the archive of a sweep. Its name includes the time, so that it replaces no other one.
 func newCollected(state Model, now time.Time) collected {
 	name := state.Name.ValueString()
-	file := fmt.Sprintf("%s-%s-%s.tar", state.Cluster.Name.ValueString(), name, now.UTC().Format("20060102T150405.000Z"))
+	file := fmt.Sprintf("%s-%s-%s.tar", state.Cluster.Name.ValueString(), name,
+		now.UTC().Format("20060102T150405.000Z"))
 	return collected{sweep: name, file: filepath.Join(*state.Results.CollectTo, file)}
 }
 
@@ -43,14 +44,16 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 			return fmt.Errorf("results.collect_to of sweep %q: %w", c.sweep, err)
 		}
 		err := command.Archive(c.file, nil, func(to io.Writer) (err error) {
-			if c.runs, c.without, err = reconciler.ArchiveSweep(ctx, found, found.Spec.Keys(), to); err == nil && c.runs == 0 {
+			if c.runs, c.without, err = reconciler.ArchiveSweep(ctx, found, found.Spec.Keys(), to); err == nil &&
+				c.runs == 0 {
 				return errNothing
 			}
 			return err
 		})
 		if err != nil && !errors.Is(err, errNothing) {
 			return fmt.Errorf(
-				"results of sweep %q could not be collected into %s, and stay where its runs left them: %w", c.sweep, c.file, err)
+				"results of sweep %q could not be collected into %s, and stay where its runs left them: %w", c.sweep,
+				c.file, err)
 		}
 		return nil
 	}

@@ -58,7 +58,8 @@ type runDataModel struct {
 
 func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The current state of a sweep: its runs by state, each run, and the best of them. Everything that changes by itself is here rather than in the resource.",
+		MarkdownDescription: "The current state of a sweep: its runs by state, each run, and the best of them. " +
+			"Everything that changes by itself is here rather than in the resource.",
 		Attributes: map[string]schema.Attribute{
 			"id":      resourcekit.ComputedText("`<cluster>/<sweep>`."),
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
@@ -68,20 +69,26 @@ func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 			},
 			"total": computedNumber("Number of runs."),
 			"counts": schema.MapAttribute{
-				MarkdownDescription: "Number of runs in each state: " + stateNames + ". A run that is `out_of_memory` ran out of GPU memory too often to be tried again.",
-				ElementType:         types.Int64Type,
-				Computed:            true,
+				MarkdownDescription: "Number of runs in each state: " + stateNames +
+					". A run that is `out_of_memory` ran out of GPU memory too often to be tried again.",
+				ElementType: types.Int64Type,
+				Computed:    true,
 			},
 			"ended": schema.BoolAttribute{
 				MarkdownDescription: "Whether all runs have ended.",
 				Computed:            true,
 			},
-			"time_left": resourcekit.ComputedText("Estimated time until all runs have ended, such as `1h30m0s`, based on how long successful runs took and how many run concurrently now; null if no estimate is possible yet."),
-			"best":      resourcekit.ComputedText("Key of the run with the best value, the first of `ranking`; null if there is none."),
+			"time_left": resourcekit.ComputedText("Estimated time until all runs have ended, such as `1h30m0s`, " +
+				"based on how long successful runs took and how many run concurrently now; null if no estimate is " +
+				"possible yet."),
+			"best": resourcekit.ComputedText(
+				"Key of the run with the best value, the first of `ranking`; null if there is none.",
+			),
 			"ranking": schema.ListAttribute{
-				MarkdownDescription: "Keys of the runs that succeeded and have a value, best first according to `objective.goal`.",
-				ElementType:         types.StringType,
-				Computed:            true,
+				MarkdownDescription: "Keys of the runs that succeeded and have a value, best first according to " +
+					"`objective.goal`.",
+				ElementType: types.StringType,
+				Computed:    true,
 			},
 			"parallelism": parallelismAttribute(),
 			"runs": schema.MapNestedAttribute{
@@ -98,11 +105,17 @@ var stateNames = "`" + strings.Join(resourcekit.NamesOf(domain.RunStates), "`, `
 
 func runDataAttributes() map[string]schema.Attribute {
 	moment := func(description string) schema.Attribute {
-		return schema.StringAttribute{MarkdownDescription: description + " A time in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{}, Computed: true}
+		return schema.StringAttribute{
+			MarkdownDescription: description + " A time in RFC 3339, UTC.", CustomType: timetypes.RFC3339Type{},
+			Computed: true,
+		}
 	}
 	return map[string]schema.Attribute{
-		"state":         resourcekit.ComputedText("State of the run: " + stateNames + "."),
-		"reason":        resourcekit.ComputedText("Why the run is in its state, such as what it waits for or why it failed; null if there is no reason to give."),
+		"state": resourcekit.ComputedText("State of the run: " + stateNames + "."),
+		"reason": resourcekit.ComputedText(
+			"Why the run is in its state, such as what it waits for or why it failed; null if there is no " +
+				"reason to give.",
+		),
 		"member":        resourcekit.ComputedText("Name of the run's member, for the data source `trainyard_logs`."),
 		"attempts":      computedNumber("Number of attempts started."),
 		"failures":      computedNumber("Number of failed attempts."),
@@ -113,16 +126,24 @@ func runDataAttributes() map[string]schema.Attribute {
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
-		"exit_code":           computedNumber("Exit code of the attempt, 128 + the signal number if a signal killed it; null if it has not ended."),
-		"started_at":          moment("Start of the attempt; null if there was no attempt."),
-		"finished_at":         moment("End of the attempt; null if it has not ended."),
-		"peak_memory_mib":     computedNumber("Peak memory measured for the attempt, in MiB; null if nothing was measured."),
-		"peak_gpu_memory_mib": computedNumber("Peak GPU memory measured for the attempt, in MiB; null if nothing was measured."),
+		"exit_code": computedNumber(
+			"Exit code of the attempt, 128 + the signal number if a signal killed it; null if it has not ended.",
+		),
+		"started_at":  moment("Start of the attempt; null if there was no attempt."),
+		"finished_at": moment("End of the attempt; null if it has not ended."),
+		"peak_memory_mib": computedNumber(
+			"Peak memory measured for the attempt, in MiB; null if nothing was measured.",
+		),
+		"peak_gpu_memory_mib": computedNumber(
+			"Peak GPU memory measured for the attempt, in MiB; null if nothing was measured.",
+		),
 		"value": schema.Float64Attribute{
-			MarkdownDescription: "Number that `objective.pattern` found in the attempt's output; null if it found none.",
-			Computed:            true,
+			MarkdownDescription: "Number that `objective.pattern` found in the attempt's output; null if it " +
+				"found none.",
+			Computed: true,
 		},
-		"results": resourcekit.ComputedText("Location of the files that the attempt left, on its host: a folder or a volume; null if the sweep has no `results` or there was no attempt."),
+		"results": resourcekit.ComputedText("Location of the files that the attempt left, on its host: a folder or a " +
+			"volume; null if the sweep has no `results` or there was no attempt."),
 	}
 }
 
@@ -144,7 +165,8 @@ func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	}
 	found, err := reconciler.SweepRuns(ctx, name)
 	if err != nil {
-		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("sweep %q in cluster %q", name, key.Name), err)
+		resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"),
+			fmt.Sprintf("sweep %q in cluster %q", name, key.Name), err)
 		return
 	}
 	summary := sweep.Summarise(found.Document, found.Spec, found.Runs)
@@ -152,7 +174,8 @@ func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	if summary.Counts[domain.RunQueued] > 0 {
 		outlook, err := reconciler.SweepOutlook(ctx)
 		if err != nil {
-			resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"), fmt.Sprintf("what runs of sweep %q wait for", name), err)
+			resourcekit.AddReadError(&resp.Diagnostics, path.Root("name"),
+				fmt.Sprintf("what runs of sweep %q wait for", name), err)
 			return
 		}
 		waits = outlook[name]
@@ -199,9 +222,12 @@ func (m *dataModel) tell(found reconcile.Sweep, waits string, place func(sweep, 
 
 func flattenRun(run domain.Run, member string) runDataModel {
 	m := runDataModel{
-		State: string(run.State), Member: member, Attempts: int64(run.Attempts), Failures: int64(run.Failures), OutOfMemory: int64(run.OutOfMemory), GPUs: []string{},
-		ExitCode: resourcekit.Integer[int64](run.ExitCode), StartedAt: resourcekit.Moment(run.StartedAt), FinishedAt: resourcekit.Moment(run.FinishedAt),
-		PeakMemoryMiB: run.PeakMemoryMiB, PeakGPUMemoryMiB: run.PeakGPUMemoryMiB, Value: types.Float64PointerValue(run.Value),
+		State: string(run.State), Member: member, Attempts: int64(run.Attempts), Failures: int64(run.Failures),
+		OutOfMemory: int64(run.OutOfMemory), GPUs: []string{},
+		ExitCode: resourcekit.Integer[int64](run.ExitCode), StartedAt: resourcekit.Moment(run.StartedAt),
+		FinishedAt:    resourcekit.Moment(run.FinishedAt),
+		PeakMemoryMiB: run.PeakMemoryMiB, PeakGPUMemoryMiB: run.PeakGPUMemoryMiB,
+		Value: types.Float64PointerValue(run.Value),
 	}
 	if at := run.Assignment; at != nil {
 		m.Host, m.GPUs = resourcekit.OrNull(at.Host), append(m.GPUs, at.GPUs.UUIDs()...)

@@ -23,15 +23,20 @@ import (
 var notChecked = []string{"id", "triggers", "timeouts"}
 
 // ValidateConfig checks a sweep as far as possible without its cluster and with unknown values.
-func (r *sweepResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(m Model, malformed *diag.Diagnostics) domain.Problems {
-		return sweep.Validate(m.expand(malformed))
-	})
+func (r *sweepResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics,
+		func(m Model, malformed *diag.Diagnostics) domain.Problems {
+			return sweep.Validate(m.expand(malformed))
+		})
 }
 
 // ModifyPlan checks the planned sweep against its cluster, and says how many runs start again. An unchanged sweep is
 // not checked, as ended runs need nothing any more.
-func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *sweepResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
 		return
@@ -85,7 +90,8 @@ func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		warnReruns(spec, found, &resp.Diagnostics)
 	}
 	r.Session.WarnOfResidents(ctx, plan.Cluster.Key(), resourcekit.ResidentWarning{
-		Concerning: domain.Residents.MissingController, At: path.Root("runs"), Summary: fmt.Sprintf("No controller for sweep %q", spec.Name),
+		Concerning: domain.Residents.MissingController, At: path.Root("runs"),
+		Summary:     fmt.Sprintf("No controller for sweep %q", spec.Name),
 		Consequence: "Until the controller runs, no run is started.",
 	}, &resp.Diagnostics)
 }
@@ -117,7 +123,9 @@ func runsIn(ctx context.Context, plan *resource.ModifyPlanResponse) int {
 }
 
 // check returns what an apply would do on the cluster as it will be, and false if that is unknown yet.
-func (r *sweepResource) check(ctx context.Context, key domain.ClusterRef, spec domain.Sweep, diags *diag.Diagnostics) (plan reconcile.SweepPlan, known bool, err error) {
+func (r *sweepResource) check(
+	ctx context.Context, key domain.ClusterRef, spec domain.Sweep, diags *diag.Diagnostics,
+) (plan reconcile.SweepPlan, known bool, err error) {
 	id, plans := resourcekit.IDOf(key), r.Session.Plans
 	reconciler, err := r.Session.Plan(key)
 	if err != nil {
@@ -128,7 +136,8 @@ func (r *sweepResource) check(ctx context.Context, key domain.ClusterRef, spec d
 		return plan, false, err
 	}
 	if !cluster.Settled || spec.GPUs != nil && plans.PoolIsOpen(id, spec.GPUs.Pool) {
-		tflog.Debug(ctx, "the cluster or the GPU pool is not known yet: the sweep will be checked during the apply", map[string]any{"cluster": key.Name, "sweep": spec.Name})
+		tflog.Debug(ctx, "the cluster or the GPU pool is not known yet: the sweep will be checked during the apply",
+			map[string]any{"cluster": key.Name, "sweep": spec.Name})
 		return plan, false, nil
 	}
 	plans.Deciding.Lock()
@@ -156,14 +165,17 @@ func warnReruns(spec domain.Sweep, plan reconcile.SweepPlan, diags *diag.Diagnos
 	}
 	if lost := len(plan.Lost); lost > 0 {
 		diags.AddAttributeWarning(path.Root("results"), fmt.Sprintf("Sweep %q: results are gone", spec.Name),
-			fmt.Sprintf("The results of %d of its successful runs are gone, so these runs start anew: %s.", lost, domain.Enumerate(plan.Lost)))
+			fmt.Sprintf("The results of %d of its successful runs are gone, so these runs start anew: %s.", lost,
+				domain.Enumerate(plan.Lost)))
 	}
-	detail := fmt.Sprintf("%d of its %d runs were started before, and start anew: their earlier attempts are forgotten, and those that are running are ended.", plan.Reruns, plan.Total)
+	detail := fmt.Sprintf("%d of its %d runs were started before, and start anew: their earlier attempts are "+
+		"forgotten, and those that are running are ended.", plan.Reruns, plan.Total)
 	if plan.New > 0 {
 		detail += fmt.Sprintf(" New: %d.", plan.New)
 	}
 	if plan.Gone > 0 {
 		detail += fmt.Sprintf(" Removed: %d.", plan.Gone)
 	}
-	diags.AddAttributeWarning(path.Root("runs"), fmt.Sprintf("Sweep %q: %d %s anew", spec.Name, plan.Reruns, start), detail+fmt.Sprintf(" This follows rerun = %q.", spec.Rerun))
+	diags.AddAttributeWarning(path.Root("runs"), fmt.Sprintf("Sweep %q: %d %s anew", spec.Name, plan.Reruns, start),
+		detail+fmt.Sprintf(" This follows rerun = %q.", spec.Rerun))
 }

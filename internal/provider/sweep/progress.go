@@ -23,14 +23,19 @@ type ProgressModel struct {
 func progressAttributes() map[string]resourceschema.Attribute {
 	return map[string]resourceschema.Attribute{
 		"pattern": resourceschema.StringAttribute{
-			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) for lines that report progress. A group named `step` matches the number of the step, which counts up: `step (?P<step>\\d+)`. Without the group, each matching line is a step.",
-			Required:            true,
+			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) for lines " +
+				"that report progress. A group named `step` matches the number of the step, which counts up: `step " +
+				"(?P<step>\\d+)`. Without the group, each matching line is a step.",
+			Required: true,
 		},
 		"threshold": resourceschema.Float64Attribute{
-			MarkdownDescription: "Minimum gain in throughput from one more run on a GPU or host, as a share of the throughput per run so far, from 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g', -1, 64) + ".",
-			Optional:            true,
+			MarkdownDescription: "Minimum gain in throughput from one more run on a GPU or host, as a share of the " +
+				"throughput per run so far, from 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g',
+				-1, 64) + ".",
+			Optional: true,
 		},
-		"settle": duration("Minimum time for which a number of concurrent runs is measured before another is tried, from `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
+		"settle": duration("Minimum time for which a number of concurrent runs is measured before another is tried, " +
+			"from `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
 	}
 }
 
@@ -44,18 +49,21 @@ type parallelismModel struct {
 
 func parallelismAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Number of concurrent runs with the highest total throughput, as found so far; null for a sweep without `progress`.",
-		Computed:            true,
+		MarkdownDescription: "Number of concurrent runs with the highest total throughput, as found so far; null for " +
+			"a sweep without `progress`.",
+		Computed: true,
 		Attributes: map[string]schema.Attribute{
-			"level": computedNumber("Current maximum number of this sweep's runs per GPU, or per host for runs without GPUs; null if only room limits it."),
+			"level": computedNumber("Current maximum number of this sweep's runs per GPU, or per host for runs " +
+				"without GPUs; null if only room limits it."),
 			"settled": schema.BoolAttribute{
 				MarkdownDescription: "Whether the best number has been found: `level` no longer changes.",
 				Computed:            true,
 			},
 			"throughput": schema.MapAttribute{
-				MarkdownDescription: "Total steps per second of the runs on a GPU or host, by their number. All values are scaled to the runs that were measured first.",
-				ElementType:         types.Float64Type,
-				Computed:            true,
+				MarkdownDescription: "Total steps per second of the runs on a GPU or host, by their number. All " +
+					"values are scaled to the runs that were measured first.",
+				ElementType: types.Float64Type,
+				Computed:    true,
 			},
 			"reason": resourcekit.ComputedText("Reason for this number."),
 		},
@@ -68,7 +76,10 @@ func parallelismOf(found reconcile.Sweep) *parallelismModel {
 		return nil
 	}
 	p := sweep.Parallelism(found.Document, found.Parallelism)
-	m := parallelismModel{Settled: p.Settled, Throughput: map[string]types.Float64{}, Reason: sweep.ParallelismReason(found.Document, found.Parallelism)}
+	m := parallelismModel{
+		Settled: p.Settled, Throughput: map[string]types.Float64{},
+		Reason: sweep.ParallelismReason(found.Document, found.Parallelism),
+	}
 	if p.Unknown == "" {
 		m.Level = new(int64(p.Level))
 	}

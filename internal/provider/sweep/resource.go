@@ -34,7 +34,8 @@ func (r *sweepResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 }
 
 // tainted is added to the error of a creation after which the sweep exists.
-const tainted = "The sweep exists, and is in the state. Terraform marks a resource whose creation failed as tainted, and the next apply would replace the sweep with all of its runs: terraform untaint <address> keeps it."
+const tainted = "The sweep exists, and is in the state. Terraform marks a resource whose creation failed as tainted, " +
+	"and the next apply would replace the sweep with all of its runs: terraform untaint <address> keeps it."
 
 // put applies a sweep as planned, and returns the state from a read after the write. Once it is stored it is in the
 // state, whatever fails after that.
@@ -63,7 +64,8 @@ func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write
 		return nil, failure
 	case failure == nil && !found.Spec.Equal(spec):
 		plan.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
-		return &plan, fmt.Errorf("it was stored as planned, but %w: apply again to restore the configuration", engine.ErrConflict)
+		return &plan, fmt.Errorf("it was stored as planned, but %w: apply again to restore the configuration",
+			engine.ErrConflict)
 	case failure != nil && w.Created && !errors.Is(failure, context.DeadlineExceeded):
 		failure = fmt.Errorf("%w\n\n%s", failure, tainted)
 	}
@@ -72,13 +74,18 @@ func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write
 }
 
 // write stores a sweep, and waits for its runs if asked to.
-func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconciler, spec domain.Sweep, w resourcekit.Write) error {
+func (r *sweepResource) write(
+	ctx context.Context, reconciler reconcile.Reconciler, spec domain.Sweep, w resourcekit.Write,
+) error {
 	adopted, err := reconciler.PutSweep(ctx, spec, w.Created)
 	if err != nil {
 		return err
 	}
 	if adopted {
-		w.Diags.AddWarning("Sweep adopted", fmt.Sprintf("Cluster %q already had a sweep %q with this specification. This resource manages it from now on.", spec.Cluster, spec.Name))
+		w.Diags.AddWarning("Sweep adopted", fmt.Sprintf(
+			"Cluster %q already had a sweep %q with this specification. This resource manages it from now on.",
+			spec.Cluster, spec.Name,
+		))
 	}
 	if spec.WaitFor != domain.WaitEnded {
 		return nil
@@ -86,8 +93,10 @@ func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconcil
 	err = reconciler.AwaitSweep(ctx, spec.Name)
 	if failed, is := errors.AsType[*reconcile.UnsuccessfulError](err); is {
 		// An error would taint a new sweep, and the next apply would repeat all of it because of a few failures.
-		w.Diags.AddWarning("Runs did not succeed", failed.Error()+".\n\nThe data source trainyard_sweep has the state of each run, and trainyard_logs its output. "+
-			`With rerun = "failed", a change of triggers starts only those again.`)
+		w.Diags.AddWarning("Runs did not succeed",
+			failed.Error()+
+				".\n\nThe data source trainyard_sweep has the state of each run, and trainyard_logs its output. "+
+				`With rerun = "failed", a change of triggers starts only those again.`)
 		return nil
 	}
 	return err
@@ -112,7 +121,9 @@ func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	return flatten(found.Spec, prior), nil
 }
 
-func (r *sweepResource) remove(ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics) error {
+func (r *sweepResource) remove(
+	ctx context.Context, reconciler reconcile.Reconciler, state Model, diags *diag.Diagnostics,
+) error {
 	name := state.Name.ValueString()
 	kept, err := reconciler.KeptResults(ctx, name)
 	if err != nil {
@@ -143,18 +154,24 @@ func warnKept(name string, places []string, diags *diag.Diagnostics) {
 	if more := len(places) - keptShown; more > 0 {
 		detail += fmt.Sprintf("\n- and %d more, named likewise", more)
 	}
-	diags.AddWarning(fmt.Sprintf("Results of sweep %q are kept", name), detail+"\n\nWith results.on_destroy = \"delete\", a destroy removes them.")
+	diags.AddWarning(fmt.Sprintf("Results of sweep %q are kept", name),
+		detail+"\n\nWith results.on_destroy = \"delete\", a destroy removes them.")
 }
 
 // ImportState takes <cluster>/<sweep> as ID, or its parts as identity.
-func (r *sweepResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	resourcekit.Importable{Kind: "sweep", Form: "a sweep, which is <cluster>/<sweep>, such as lab/lr", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
+func (r *sweepResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	resourcekit.Importable{
+		Kind: "sweep", Form: "a sweep, which is <cluster>/<sweep>, such as lab/lr", Valid: resourcekit.PlainName,
+	}.Into(ctx, r.Session, req, resp)
 }
 
 // NewResource returns trainyard_sweep for clusters of these engines.
 func NewResource(engines []string) resource.Resource {
 	r := &sweepResource{}
-	r.Resource, r.Timeout, r.PutTimeout = resourcekit.NewResource("sweep", engines, resourcekit.IdentitySchema("sweep")), defaultTimeout, putTimeout
+	r.Resource, r.Timeout, r.PutTimeout = resourcekit.NewResource("sweep", engines,
+		resourcekit.IdentitySchema("sweep")), defaultTimeout, putTimeout
 	r.Put, r.Get, r.Remove = r.put, r.get, r.remove
 	return r
 }

@@ -37,43 +37,66 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		},
 		"cluster": resourcekit.ClusterReferenceAttribute(engines),
 		"name": schema.StringAttribute{
-			MarkdownDescription: "Name of the sweep within its cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter. It must differ from the names of the cluster's groups. Forces replacement.",
-			Required:            true,
-			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			MarkdownDescription: "Name of the sweep within its cluster, a DNS label: lower-case letters, digits and " +
+				"hyphens, starting with a letter. It must differ from the names of the cluster's groups. Forces " +
+				"replacement.",
+			Required:      true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"runs": schema.StringAttribute{
-			MarkdownDescription: "Environment variables of each run, keyed by run: `{ \"lr-1\" = { LR = \"0.1\" } }`. Keys are DNS labels; 1 to 10,000 runs. Values can be templates. Runs are stored in plain text, in the state and with the cluster.",
-			CustomType:          packed.Type[variablesByRun]{},
-			Required:            true,
-			Validators:          []validator.String{packed.NoNullValues()},
+			MarkdownDescription: "Environment variables of each run, keyed by run: `{ \"lr-1\" = { LR = \"0.1\" } " +
+				"}`. Keys are DNS labels; 1 to 10,000 runs. Values can be templates. Runs are stored in plain text, " +
+				"in the state and with the cluster.",
+			CustomType: packed.Type[variablesByRun]{},
+			Required:   true,
+			Validators: []validator.String{packed.NoNullValues()},
 		},
 		"config": schema.StringAttribute{
-			MarkdownDescription: "File content by run key, for each run that needs a file, up to about 400,000 bytes each. The run finds its path in `TRAINYARD_CONFIG`; the file is called `config.json` if it is JSON, otherwise `config`. " +
+			MarkdownDescription: "File content by run key, for each run that needs a file, up to about 400,000 bytes " +
+				"each. The run finds its path in `TRAINYARD_CONFIG`; the file is called `config.json` if it is JSON, " +
+				"otherwise `config`. " +
 				"Changing it reruns that run. It is stored in plain text, as `runs` are. Defaults to none.",
 			CustomType: packed.Type[map[string]string]{},
 			Optional:   true,
 			Validators: []validator.String{packed.NoNullValues()},
 		},
-		"max_parallel": number("Maximum number of concurrent runs, 1 or more. Defaults to as many as there is room for, or to as many as `progress` finds best; for runs that request nothing and report no progress, to the total number of the hosts' CPUs."),
-		"priority":     number("Priority of the sweep, any integer: among sweeps with waiting runs, the one with the higher number starts its runs first. Running runs of other sweeps are not preempted. Roles under an autoscaling policy in groups of lower priority give way to runs that wait for room: they scale in, down to the policy's `min`. See the guide \"Autoscaling\". Defaults to 0."),
-		"resources":    group.ResourcesAttribute("run"),
-		"gpus": group.GPUsAttribute("run", "GPUs from a GPU pool for each run, all on one host. The run finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. "+
+		"max_parallel": number("Maximum number of concurrent runs, 1 or more. Defaults to as many as there is room " +
+			"for, or to as many as `progress` finds best; for runs that request nothing and report no progress, to " +
+			"the total number of the hosts' CPUs."),
+		"priority": number("Priority of the sweep, any integer: among sweeps with waiting runs, the one with the " +
+			"higher number starts its runs first. Running runs of other sweeps are not preempted. Roles under an " +
+			"autoscaling policy in groups of lower priority give way to runs that wait for room: they scale in, down " +
+			"to the policy's `min`. See the guide \"Autoscaling\". Defaults to 0."),
+		"resources": group.ResourcesAttribute("run"),
+		"gpus": group.GPUsAttribute("run", "GPUs from a GPU pool for each run, all on one host. The run finds their "+
+			"UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. "+
 			"Once it has ended, the next run can get them."),
-		"placement":    group.PlacementAttribute("Which hosts the runs start on.", "`spread` (evenly over the hosts) or `pack` (onto as few hosts as possible)."),
+		"placement": group.PlacementAttribute("Which hosts the runs start on.",
+			"`spread` (evenly over the hosts) or `pack` (onto as few hosts as possible)."),
 		"grace_period": group.GracePeriodAttribute("run"),
 		"exit_codes":   group.ExitCodesAttribute("How `retry` treats exit codes."),
-		"admission":    object("Memory that must be measured as free before a run starts. Without it, only the requests of runs and members count.", admissionAttributes()),
-		"retry":        object("How failed runs are retried.", retryAttributes()),
-		"on_failure":   object("What happens to the other runs once some have failed. Defaults to none: they go on.", failureAttributes()),
+		"admission": object("Memory that must be measured as free before a run starts. Without it, only the "+
+			"requests of runs and members count.", admissionAttributes()),
+		"retry": object("How failed runs are retried.", retryAttributes()),
+		"on_failure": object("What happens to the other runs once some have failed. Defaults to none: they go on.",
+			failureAttributes()),
 		"on_finish": object("Hook that is called when an attempt of a run has ended, at least once: a failed call is "+
 			"retried. It receives JSON about the attempt, see above.", policy.HookAttributes()),
-		"results": object("Where runs write result files. The data source `trainyard_sweep` has each run's location, and `terraform-provider-trainyard sweep results` fetches the files. "+
-			"Missing results are drift: the plan adds their runs to `runs` again, and an apply reruns them. Defaults to none: no files are kept.",
+		"results": object("Where runs write result files. The data source `trainyard_sweep` has each run's location, "+
+			"and `terraform-provider-trainyard sweep results` fetches the files. "+
+			"Missing results are drift: the plan adds their runs to `runs` again, and an apply reruns them. Defaults "+
+			"to none: no files are kept.",
 			resultsAttributes()),
-		"objective": object("Number in the output of runs, by which they are ranked. Defaults to none.", objectiveAttributes()),
-		"progress": object("How runs report progress. With it, the sweep searches for the number of concurrent runs with the highest total throughput: it starts with one on each GPU (or host, for runs without `gpus`), and adds one more as long as that raises the throughput. "+
-			"`max_parallel` still limits the total. Changing `progress` restarts the search. The guide \"Sweeps\" describes the search.", progressAttributes()),
-		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is room) or `completed` (all runs have ended; the apply warns of those that did not succeed). `timeouts` limits the wait.",
+		"objective": object("Number in the output of runs, by which they are ranked. Defaults to none.",
+			objectiveAttributes()),
+		"progress": object("How runs report progress. With it, the sweep searches for the number of concurrent runs "+
+			"with the highest total throughput: it starts with one on each GPU (or host, for runs without `gpus`), "+
+			"and adds one more as long as that raises the throughput. "+
+			"`max_parallel` still limits the total. Changing `progress` restarts the search. The guide \"Sweeps\" "+
+			"describes the search.", progressAttributes()),
+		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is "+
+			"room) or `completed` (all runs have ended; the apply warns of those that did not succeed). `timeouts` "+
+			"limits the wait.",
 			string(domain.WaitAccepted)),
 		"rerun": choice("Which runs start again when the sweep changes: `changed` (all, if what they run changed, "+
 			"such as `image` or `env`), `failed` (those that did not succeed, if what they run, `resources`, `gpus` "+
@@ -81,45 +104,60 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"changed always starts again. A waiting run starts with the latest specification.",
 			string(domain.RerunChanged)),
 		"triggers": schema.MapAttribute{
-			MarkdownDescription: "Arbitrary map of strings. A change reruns runs if `rerun` is `failed` or `all`; with `changed`, it has no effect. Defaults to none.",
-			ElementType:         types.StringType,
-			Optional:            true,
-			Validators:          []validator.Map{mapvalidator.NoNullValues()},
+			MarkdownDescription: "Arbitrary map of strings. A change reruns runs if `rerun` is `failed` or `all`; " +
+				"with `changed`, it has no effect. Defaults to none.",
+			ElementType: types.StringType,
+			Optional:    true,
+			Validators:  []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
-			"If `wait_for` is `completed`, it must cover all runs, and defaults to `168h` (a week).", "It must cover the runs' grace period."),
+			"If `wait_for` is `completed`, it must cover all runs, and defaults to `168h` (a week).",
+			"It must cover the runs' grace period."),
 	}
 	// Secrets are refused by the domain, not missing here: Terraform silently drops what an object's schema lacks.
 	maps.Copy(attributes, group.TemplateAttributes(group.Precedence{
-		Env:       "A run's own variables are added and take precedence.",
-		Container: "`secrets` are not allowed: they are only available during an apply, and runs start later. Mount a file from the hosts instead.",
+		Env: "A run's own variables are added and take precedence.",
+		Container: "`secrets` are not allowed: they are only available during an apply, and runs start later. Mount " +
+			"a file from the hosts instead.",
 	}))
 	return schema.Schema{MarkdownDescription: strings.TrimSpace(resourceDescription), Attributes: attributes}
 }
 
 func admissionAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"free_gpu_memory": flag("Whether a run starts only on GPUs with `gpus.memory_mib` plus the reserve measured as free."),
-		"free_memory":     flag("Whether a run starts only on a host with `resources.memory_mib` measured as free."),
+		"free_gpu_memory": flag(
+			"Whether a run starts only on GPUs with `gpus.memory_mib` plus the reserve measured as free.",
+		),
+		"free_memory": flag("Whether a run starts only on a host with `resources.memory_mib` measured as free."),
 		"reserve_percent": schema.Float64Attribute{
-			MarkdownDescription: "GPU memory to leave free beside the run's, in percent, from 0 to below 100. Defaults to 3.",
-			Optional:            true,
+			MarkdownDescription: "GPU memory to leave free beside the run's, in percent, from 0 to below 100. " +
+				"Defaults to 3.",
+			Optional: true,
 		},
-		"settle": duration("Time after the start of a run in which its GPU takes no further run (with `free_gpu_memory`), and the run's `memory_mib` is subtracted from its host's free memory (with `free_memory`), because programs allocate memory late; from `0s` to `1h`. Defaults to `20s`."),
+		"settle": duration("Time after the start of a run in which its GPU takes no further run (with " +
+			"`free_gpu_memory`), and the run's `memory_mib` is subtracted from its host's free memory (with " +
+			"`free_memory`), because programs allocate memory late; from `0s` to `1h`. Defaults to `20s`."),
 	}
 }
 
 func retryAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"max_attempts":  number("Number of failed attempts after which a run has failed for good; 0 means no limit. Defaults to 1: no retries."),
-		"out_of_memory": number("Number of attempts, 1 or more, that run out of GPU memory before the run is no longer retried and ends as `out_of_memory`. Defaults to 5."),
+		"max_attempts": number(
+			"Number of failed attempts after which a run has failed for good; 0 means no limit. Defaults to 1: " +
+				"no retries.",
+		),
+		"out_of_memory": number("Number of attempts, 1 or more, that run out of GPU memory before the run is no " +
+			"longer retried and ends as `out_of_memory`. Defaults to 5."),
 		"out_of_memory_patterns": schema.ListAttribute{
-			MarkdownDescription: "Regular expressions ([RE2](https://github.com/google/re2/wiki/Syntax)) for log lines that report running out of GPU memory, in addition to those of CUDA, PyTorch, TensorFlow and JAX. Defaults to none.",
-			ElementType:         types.StringType,
-			Optional:            true,
-			Validators:          []validator.List{listvalidator.NoNullValues()},
+			MarkdownDescription: "Regular expressions ([RE2](https://github.com/google/re2/wiki/Syntax)) for log " +
+				"lines that report running out of GPU memory, in addition to those of CUDA, PyTorch, TensorFlow and " +
+				"JAX. Defaults to none.",
+			ElementType: types.StringType,
+			Optional:    true,
+			Validators:  []validator.List{listvalidator.NoNullValues()},
 		},
-		"delay": duration("Delay before the second attempt, such as `30s`. It doubles with each further attempt, up to five minutes. Defaults to `1s`."),
+		"delay": duration("Delay before the second attempt, such as `30s`. It doubles with each further attempt, up " +
+			"to five minutes. Defaults to `1s`."),
 	}
 }
 
@@ -130,8 +168,9 @@ func failureAttributes() map[string]schema.Attribute {
 			Required:            true,
 		},
 		"then": schema.StringAttribute{
-			MarkdownDescription: "`stop` (cancel all runs that have not ended) or `drain` (cancel those that wait, and let those that run end). Defaults to `stop`.",
-			Optional:            true,
+			MarkdownDescription: "`stop` (cancel all runs that have not ended) or `drain` (cancel those that wait, " +
+				"and let those that run end). Defaults to `stop`.",
+			Optional: true,
 		},
 	}
 }
@@ -146,12 +185,16 @@ func resultsAttributes() map[string]schema.Attribute {
 			Required: true,
 		},
 		"on_destroy": schema.StringAttribute{
-			MarkdownDescription: "What happens to the results when the sweep is destroyed: `keep` (a warning says where they are) or `delete`. Results of runs removed from `runs` are kept. Defaults to `keep`.",
-			Optional:            true,
+			MarkdownDescription: "What happens to the results when the sweep is destroyed: `keep` (a warning says " +
+				"where they are) or `delete`. Results of runs removed from `runs` are kept. Defaults to `keep`.",
+			Optional: true,
 		},
 		"collect_to": schema.StringAttribute{
-			MarkdownDescription: "Folder on the machine that runs Terraform, to which a destroy writes the runs' results before it applies `on_destroy`: " +
-				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, like `sweep results`. Running runs are stopped first. If collecting fails, the sweep and its results stay, and the next destroy tries again. Set `timeouts.delete` for large results. Defaults to none.",
+			MarkdownDescription: "Folder on the machine that runs Terraform, to which a destroy writes the runs' " +
+				"results before it applies `on_destroy`: " +
+				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, like `sweep results`. Running runs " +
+				"are stopped first. If collecting fails, the sweep and its results stay, and the next destroy tries " +
+				"again. Set `timeouts.delete` for large results. Defaults to none.",
 			Optional: true,
 		},
 	}
@@ -160,8 +203,10 @@ func resultsAttributes() map[string]schema.Attribute {
 func objectiveAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"pattern": schema.StringAttribute{
-			MarkdownDescription: fmt.Sprintf("Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) with one capturing group, which matches the number: `accuracy=([0-9.]+)`. The last matching line among a run's last %d lines counts.", sweep.LogTail),
-			Required:            true,
+			MarkdownDescription: fmt.Sprintf("Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) "+
+				"with one capturing group, which matches the number: `accuracy=([0-9.]+)`. The last matching line "+
+				"among a run's last %d lines counts.", sweep.LogTail),
+			Required: true,
 		},
 		"goal": schema.StringAttribute{
 			MarkdownDescription: "`maximise` or `minimise`. Defaults to `maximise`.",

@@ -41,7 +41,9 @@ func (d *utilisationDataSource) Schema(_ context.Context, _ datasource.SchemaReq
 }
 
 // ValidateConfig checks the attributes that depend on the source.
-func (d *utilisationDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+func (d *utilisationDataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
 	var (
 		source, window types.String
 		asked          types.Object
@@ -61,13 +63,17 @@ func (d *utilisationDataSource) ValidateConfig(ctx context.Context, req datasour
 	}
 	switch {
 	case who == sourcePrometheus && asked.IsNull():
-		refuse("prometheus", resourcekit.InvalidPrometheus, `source = %q requires prometheus = { url = "http://…" }`, who)
+		refuse("prometheus", resourcekit.InvalidPrometheus, `source = %q requires prometheus = { url = "http://…" }`,
+			who)
 	case who != sourcePrometheus && !asked.IsNull() && !asked.IsUnknown():
-		refuse("prometheus", resourcekit.InvalidPrometheus, "source = %q does not use Prometheus; set source = %q, or leave prometheus out", who, sourcePrometheus)
+		refuse("prometheus", resourcekit.InvalidPrometheus,
+			"source = %q does not use Prometheus; set source = %q, or leave prometheus out", who, sourcePrometheus)
 	}
 	// An invalid duration is reported by the attribute's own validator.
-	if d, err := time.ParseDuration(resourcekit.StringOr(window, defaultWindow)); err == nil && (d < shortest || d > longest) {
-		refuse("window", "Invalid window", "%q is not a valid window for source = %q; use %s to %s", window.ValueString(), who, shortest, longest)
+	if d, err := time.ParseDuration(resourcekit.StringOr(window, defaultWindow)); err == nil &&
+		(d < shortest || d > longest) {
+		refuse("window", "Invalid window", "%q is not a valid window for source = %q; use %s to %s",
+			window.ValueString(), who, shortest, longest)
 	}
 }
 

@@ -120,7 +120,9 @@ type groupUsageModel struct {
 type statistic func(domain.Measure) types.Float64
 
 // measured returns the last values of something, and those of the window, as read now.
-func measured[V comparable](values func(statistic) V, sampledAt time.Time, reason string, now time.Time) (V, windowModel[V]) {
+func measured[V comparable](
+	values func(statistic) V, sampledAt time.Time, reason string, now time.Time,
+) (V, windowModel[V]) {
 	last := values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Last) })
 	window := windowModel[V]{
 		Mean:   values(func(m domain.Measure) types.Float64 { return types.Float64PointerValue(m.Mean) }),
@@ -179,7 +181,8 @@ func (m *Model) flatten(usage engine.Usage, now time.Time) {
 
 func flattenHostUsage(u engine.HostUsage, now time.Time) hostUsageModel {
 	m := hostUsageModel{
-		CPUs: types.Float64PointerValue(resourcekit.OrNull(u.TotalCPUs)), MemoryMiB: resourcekit.OrNull(u.TotalMemoryMiB), DiskMiB: resourcekit.OrNull(u.TotalDiskMiB),
+		CPUs:      types.Float64PointerValue(resourcekit.OrNull(u.TotalCPUs)),
+		MemoryMiB: resourcekit.OrNull(u.TotalMemoryMiB), DiskMiB: resourcekit.OrNull(u.TotalDiskMiB),
 		GPUsReason: resourcekit.OrNull(u.GPUsReason),
 	}
 	m.hostValues, m.windowModel = measured(func(of statistic) hostValues {

@@ -25,10 +25,15 @@ var dataSourceDescription string
 func queriesDescription() string {
 	text := strings.Builder{}
 	text.WriteString("## Prometheus queries\n\n" +
-		"The built-in queries are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter. `prometheus.queries` can replace each of them. A query returns one series per host, member or GPU, in the unit of its name, at one moment; " +
+		"The built-in queries are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter. " +
+		"`prometheus.queries` can replace each of them. A query returns one series per host, member or GPU, in the " +
+		"unit of its name, at one moment; " +
 		"the statistics of the window are computed from it. " +
 		"`$cluster` in a query is replaced by the name of the cluster. " +
-		"The labels of a series identify what it belongs to: the host by the first of `host`, `node`, `nodename`, `Hostname` and `instance` that holds the name or address of a host (or the name by which `node_uname_info` knows that address), the member by `member` or `container_label_trainyard_member`, and the GPU by `uuid` or `UUID`.\n\n" +
+		"The labels of a series identify what it belongs to: the host by the first of `host`, `node`, `nodename`, " +
+		"`Hostname` and `instance` that holds the name or address of a host (or the name by which `node_uname_info` " +
+		"knows that address), the member by `member` or `container_label_trainyard_member`, and the GPU by `uuid` or " +
+		"`UUID`.\n\n" +
 		"| quantity | query |\n|---|---|\n")
 	for _, quantity := range prometheus.Quantities() {
 		query := "none: set your own"
@@ -74,7 +79,9 @@ var (
 // withTraffic adds the attribute traffic_reason to attributes of members' usage.
 func withTraffic(more map[string]schema.Attribute) map[string]schema.Attribute {
 	all := map[string]schema.Attribute{
-		"traffic_reason": resourcekit.ComputedText("Why the bytes received and sent are unknown, which is not part of `reason`; null if they are known."),
+		"traffic_reason": resourcekit.ComputedText(
+			"Why the bytes received and sent are unknown, which is not part of `reason`; null if they are known.",
+		),
 	}
 	maps.Copy(all, more)
 	return all
@@ -84,7 +91,9 @@ func withTraffic(more map[string]schema.Attribute) map[string]schema.Attribute {
 func attributesOf(quantities []quantity) map[string]schema.Attribute {
 	attributes := make(map[string]schema.Attribute, len(quantities))
 	for _, q := range quantities {
-		attributes[q.name] = schema.Float64Attribute{MarkdownDescription: q.description + "; null if unknown.", Computed: true}
+		attributes[q.name] = schema.Float64Attribute{
+			MarkdownDescription: q.description + "; null if unknown.", Computed: true,
+		}
 	}
 	return attributes
 }
@@ -97,7 +106,9 @@ func measuredObject(quantities []quantity, more map[string]schema.Attribute) sch
 		"max":  "Maximum values in the window.",
 		"p95":  "95th percentiles of the values in the window.",
 	} {
-		attributes[name] = schema.SingleNestedAttribute{MarkdownDescription: description, Computed: true, Attributes: attributesOf(quantities)}
+		attributes[name] = schema.SingleNestedAttribute{
+			MarkdownDescription: description, Computed: true, Attributes: attributesOf(quantities),
+		}
 	}
 	attributes["sampled_at"] = schema.StringAttribute{
 		MarkdownDescription: "When the latest values were measured, in RFC 3339, UTC; null if there are none.",
@@ -105,10 +116,13 @@ func measuredObject(quantities []quantity, more map[string]schema.Attribute) sch
 		Computed:            true,
 	}
 	attributes["age_seconds"] = schema.Float64Attribute{
-		MarkdownDescription: "Age of the latest values when they were read, in seconds; null if there are none. If the clocks of hosts differ, it is off by the difference.",
-		Computed:            true,
+		MarkdownDescription: "Age of the latest values when they were read, in seconds; null if there are none. If " +
+			"the clocks of hosts differ, it is off by the difference.",
+		Computed: true,
 	}
-	attributes["reason"] = resourcekit.ComputedText("Why something is unknown, or does not cover the whole window; null otherwise.")
+	attributes["reason"] = resourcekit.ComputedText(
+		"Why something is unknown, or does not cover the whole window; null otherwise.",
+	)
 	maps.Copy(attributes, more)
 	return schema.NestedAttributeObject{Attributes: attributes}
 }
@@ -134,36 +148,46 @@ func Schema(engines []string) schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(engines),
 			"window": schema.StringAttribute{
-				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` cover, from `1s` to `10m`, which is as long as agents keep values, or to `24h` with Prometheus. " +
-					"Anything measured for less than the window is covered from its first sample; a `process` host that no agent measures yet, by a brief sample only. Defaults to `" + defaultWindow + "`.",
+				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` cover, from `1s` to `10m`, which " +
+					"is as long as agents keep values, or to `24h` with Prometheus. " +
+					"Anything measured for less than the window is covered from its first sample; a `process` host " +
+					"that no agent measures yet, by a brief sample only. Defaults to `" + defaultWindow + "`.",
 				Optional:   true,
 				Validators: []validator.String{resourcekit.IsDuration()},
 			},
 			"source": schema.StringAttribute{
-				MarkdownDescription: "Source of the values: `" + sourceAgent + "`, the agents on the hosts, or `" + sourcePrometheus + "`, for hosts that are already scraped. Defaults to `" + sourceAgent + "`.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.OneOf(sourceAgent, sourcePrometheus)},
+				MarkdownDescription: "Source of the values: `" + sourceAgent + "`, the agents on the hosts, or `" +
+					sourcePrometheus + "`, for hosts that are already scraped. Defaults to `" + sourceAgent + "`.",
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.OneOf(sourceAgent, sourcePrometheus)},
 			},
 			"prometheus": schema.SingleNestedAttribute{
-				MarkdownDescription: "The Prometheus server to query if `source` is `" + sourcePrometheus + "`. Set credentials in `prometheus` of the provider. " +
+				MarkdownDescription: "The Prometheus server to query if `source` is `" + sourcePrometheus +
+					"`. Set credentials in `prometheus` of the provider. " +
 					"Prometheus does not report which members use a GPU: `members` of `gpus` is null.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{
-						MarkdownDescription: "`http://` or `https://` URL of the server, with its path prefix, if any. Its certificate is always verified.",
-						Required:            true,
-						Validators:          []validator.String{resourcekit.IsPrometheusURL()},
+						MarkdownDescription: "`http://` or `https://` URL of the server, with its path prefix, if " +
+							"any. Its certificate is always verified.",
+						Required:   true,
+						Validators: []validator.String{resourcekit.IsPrometheusURL()},
 					},
 					"queries": schema.MapAttribute{
-						MarkdownDescription: "Queries that replace the built-in ones, by quantity: see \"Prometheus queries\". Defaults to none.",
-						ElementType:         types.StringType,
-						Optional:            true,
-						Validators:          []validator.Map{mapvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)), mapvalidator.NoNullValues(), resourcekit.AreQueries()},
+						MarkdownDescription: "Queries that replace the built-in ones, by quantity: see \"Prometheus " +
+							"queries\". Defaults to none.",
+						ElementType: types.StringType,
+						Optional:    true,
+						Validators: []validator.Map{
+							mapvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)), mapvalidator.NoNullValues(),
+							resourcekit.AreQueries(),
+						},
 					},
 					"timeout": schema.StringAttribute{
-						MarkdownDescription: "Total time limit for all of the server's responses. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
-						Optional:            true,
-						Validators:          []validator.String{resourcekit.IsTimeout()},
+						MarkdownDescription: "Total time limit for all of the server's responses. Defaults to `" +
+							resourcekit.DefaultPrometheusTimeout.String() + "`.",
+						Optional:   true,
+						Validators: []validator.String{resourcekit.IsTimeout()},
 					},
 				},
 			},
@@ -173,14 +197,17 @@ func Schema(engines []string) schema.Schema {
 					"Groups and roles are summed over the members that match. Defaults to everything.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
-					"hosts":   names("Host names: selects hosts, their GPUs, and members on them."),
-					"gpus":    names("GPU UUIDs."),
-					"groups":  names("Group names: selects groups and their members. Hosts and GPUs belong to no group, and stay."),
+					"hosts": names("Host names: selects hosts, their GPUs, and members on them."),
+					"gpus":  names("GPU UUIDs."),
+					"groups": names(
+						"Group names: selects groups and their members. Hosts and GPUs belong to no group, and stay.",
+					),
 					"roles":   names("Role names: selects roles and their members."),
 					"members": names("Member names."),
 				},
 			},
-			"hosts": byName("The hosts by name. Hosts that share a machine, as those of `process` do, show the machine's utilisation.", measuredObject(hostQuantities, map[string]schema.Attribute{
+			"hosts": byName("The hosts by name. Hosts that share a machine, as those of `process` do, show the "+
+				"machine's utilisation.", measuredObject(hostQuantities, map[string]schema.Attribute{
 				"cpus": schema.Float64Attribute{
 					MarkdownDescription: "Number of CPUs of the host; null if unknown.",
 					Computed:            true,
@@ -189,24 +216,33 @@ func Schema(engines []string) schema.Schema {
 				"disk_mib":    whole("Size of the file system of the host's agent, in MiB; null if unknown."),
 				"gpus_reason": resourcekit.ComputedText("Why the host's GPUs are unknown; null if they are known."),
 			})),
-			"gpus": byName("The GPUs of the hosts by UUID. `trainyard_gpus` has more details.", measuredObject(gpuQuantities, map[string]schema.Attribute{
-				"host":       resourcekit.ComputedText("Name of its host; for hosts that share a machine, the first."),
-				"memory_mib": whole("Total memory, in MiB; null if unknown."),
-				"members": schema.ListAttribute{
-					MarkdownDescription: "Names of the members that use it, sorted; null if unknown.",
-					ElementType:         types.StringType,
-					Computed:            true,
-				},
-			})),
-			"groups": byName("The groups by name, each summed over its running members: their latest values, their means, and their peaks (`max`, `p95`), an upper bound of the group's own peak.",
+			"gpus": byName("The GPUs of the hosts by UUID. `trainyard_gpus` has more details.",
+				measuredObject(gpuQuantities, map[string]schema.Attribute{
+					"host": resourcekit.ComputedText(
+						"Name of its host; for hosts that share a machine, the first.",
+					),
+					"memory_mib": whole("Total memory, in MiB; null if unknown."),
+					"members": schema.ListAttribute{
+						MarkdownDescription: "Names of the members that use it, sorted; null if unknown.",
+						ElementType:         types.StringType,
+						Computed:            true,
+					},
+				})),
+			"groups": byName("The groups by name, each summed over its running members: their latest values, their "+
+				"means, and their peaks (`max`, `p95`), an upper bound of the group's own peak.",
 				measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
-					"roles": byName("The group's roles by name, each summed over its running members. A role without members is listed, too; its `reason` says why nothing is known about it.", measuredObject(memberQuantities, withTraffic(nil))),
+					"roles": byName("The group's roles by name, each summed over its running members. A role without "+
+						"members is listed, too; its `reason` says why nothing is known about it.", measuredObject(
+						memberQuantities, withTraffic(nil),
+					)),
 				}))),
-			"members": byName("The members of all groups by name, each summed over its processes. A missing member is listed, too; its `reason` says why nothing is known about it.", measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
-				"group": resourcekit.ComputedText("Name of its group."),
-				"role":  resourcekit.ComputedText("Name of its role."),
-				"host":  resourcekit.ComputedText("Name of its host; null if it has none."),
-			}))),
+			"members": byName("The members of all groups by name, each summed over its processes. A missing member "+
+				"is listed, too; its `reason` says why nothing is known about it.", measuredObject(memberQuantities,
+				withTraffic(map[string]schema.Attribute{
+					"group": resourcekit.ComputedText("Name of its group."),
+					"role":  resourcekit.ComputedText("Name of its role."),
+					"host":  resourcekit.ComputedText("Name of its host; null if it has none."),
+				}))),
 		},
 	}
 }

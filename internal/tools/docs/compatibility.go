@@ -15,20 +15,30 @@ type pin struct{ file, expression string }
 
 // pins are the versions in each row of the README's table "Compatibility".
 var pins = map[string][]pin{
-	"Terraform":     {{".github/workflows/test.yml", `terraform: (\d+\.\d+)\.\*`}, {"internal/acceptance/version.go", `= ">= (.+)"`}},
-	"OpenTofu":      {{"internal/tools/terraform.sh", `opentofu_version=v(\S+)`}},
-	"Go":            {{"go.mod", `(?m)^go (\S+)`}},
-	"Docker Engine": {{"internal/doctor/check_docker.go", `oldestDocker = "(.+)"`}, {"internal/acctest/testbed/engine.go", `"(\d+\.\d+)"`}},
-	"systemd":       {{"internal/engine/systemd/facts/check.go", `oldestSystemd = (\d+)`}, {"internal/acctest/testbed/debian.go", `"Debian (\d+) with systemd`}},
-	"glibc":         {{".goreleaser.yml", `glibc (\d+\.\d+)`}, {"internal/acctest/testbed/debian.go", `"Debian (\d+) with systemd`}},
-	"TensorFlow":    {{"internal/tools/tensorflow.txt", `(?m)^tensorflow-cpu==(\S+)`}},
-	"Spark":         {{"internal/tools/spark.txt", `(?m)^pyspark==(\S+)`}},
-	"XGBoost":       {{"internal/tools/spark.txt", `(?m)^xgboost-cpu==(\S+) ; python_full_version < '3.12'`}},
-	"Kafka":         {{"internal/tools/kafka/jars.sha256", `kafka-clients-(\S+)\.jar`}},
-	"JAX":           {{"internal/tools/jax.txt", `(?m)^jax==(\S+) ; python_full_version < '3.12'`}},
-	"Ray":           {{"internal/tools/ray.txt", `(?m)^ray==(\S+)`}},
-	"Dask":          {{"internal/tools/dask.txt", `(?m)^dask==(\S+)`}},
-	"mpi4py":        {{"internal/tools/mpi.txt", `(?m)^mpi4py==(\S+)`}},
+	"Terraform": {
+		{".github/workflows/test.yml", `terraform: (\d+\.\d+)\.\*`}, {"internal/acceptance/version.go", `= ">= (.+)"`},
+	},
+	"OpenTofu": {{"internal/tools/terraform.sh", `opentofu_version=v(\S+)`}},
+	"Go":       {{"go.mod", `(?m)^go (\S+)`}},
+	"Docker Engine": {
+		{"internal/doctor/check_docker.go", `oldestDocker = "(.+)"`},
+		{"internal/acctest/testbed/engine.go", `"(\d+\.\d+)"`},
+	},
+	"systemd": {
+		{"internal/engine/systemd/facts/check.go", `oldestSystemd = (\d+)`},
+		{"internal/acctest/testbed/debian.go", `"Debian (\d+) with systemd`},
+	},
+	"glibc": {
+		{".goreleaser.yml", `glibc (\d+\.\d+)`}, {"internal/acctest/testbed/debian.go", `"Debian (\d+) with systemd`},
+	},
+	"TensorFlow": {{"internal/tools/tensorflow.txt", `(?m)^tensorflow-cpu==(\S+)`}},
+	"Spark":      {{"internal/tools/spark.txt", `(?m)^pyspark==(\S+)`}},
+	"XGBoost":    {{"internal/tools/spark.txt", `(?m)^xgboost-cpu==(\S+) ; python_full_version < '3.12'`}},
+	"Kafka":      {{"internal/tools/kafka/jars.sha256", `kafka-clients-(\S+)\.jar`}},
+	"JAX":        {{"internal/tools/jax.txt", `(?m)^jax==(\S+) ; python_full_version < '3.12'`}},
+	"Ray":        {{"internal/tools/ray.txt", `(?m)^ray==(\S+)`}},
+	"Dask":       {{"internal/tools/dask.txt", `(?m)^dask==(\S+)`}},
+	"mpi4py":     {{"internal/tools/mpi.txt", `(?m)^mpi4py==(\S+)`}},
 }
 
 var (
@@ -59,13 +69,17 @@ func staleVersions(root string) (wrong []string, err error) {
 			return nil, err
 		}
 		if shown := slices.Compact(rows[name]); !slices.Equal(shown, pinned) {
-			wrong = append(wrong, fmt.Sprintf(`README.md: "Compatibility" has versions %q of %s, and the repository has %q`, shown, name, pinned))
+			wrong = append(wrong,
+				fmt.Sprintf(`README.md: "Compatibility" has versions %q of %s, and the repository has %q`,
+					shown, name, pinned))
 		}
 		delete(rows, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		if len(rows[name]) > 0 {
-			wrong = append(wrong, fmt.Sprintf(`README.md: "Compatibility" has versions %q of %s, which no pin confirms`, rows[name], name))
+			wrong = append(wrong,
+				fmt.Sprintf(`README.md: "Compatibility" has versions %q of %s, which no pin confirms`, rows[name],
+					name))
 		}
 	}
 	return wrong, nil

@@ -31,7 +31,8 @@ func main() {
 
 // tracked returns the files of a working tree that match a pattern, except ignored ones.
 func tracked(root, pattern string) ([]string, error) {
-	files, err := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", pattern).Output()
+	files, err := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+		pattern).Output()
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ const troubleshooting = "docs/guides/troubleshooting.md"
 var composed = []string{
 	"Inconsistent dependency lock file", "Provider development overrides are in effect", // Terraform's
 	"no suitable node", // Docker's
-	"exit code 137 (signal 9)", "hook before_removal is running for change", "there is no socket", "this is the Swarm", ", not the Swarm",
+	"exit code 137 (signal 9)", "hook before_removal is running for change", "there is no socket", "this is the Swarm",
+	", not the Swarm",
 }
 
 var quotation = regexp.MustCompile("`([^`]+)`")
@@ -43,7 +44,8 @@ func staleMessages(root string) (wrong []string, err error) {
 		for _, quoted := range quotation.FindAllStringSubmatch(line, -1) {
 			for part := range strings.SplitSeq(quoted[1], "…") {
 				if part = strings.TrimSpace(part); !slices.Contains(composed, part) && !strings.Contains(texts, part) {
-					wrong = append(wrong, fmt.Sprintf("%s: %s: no message says %q", troubleshooting, strings.TrimSpace(line), part))
+					wrong = append(wrong,
+						fmt.Sprintf("%s: %s: no message says %q", troubleshooting, strings.TrimSpace(line), part))
 				}
 			}
 		}
@@ -59,7 +61,8 @@ func literals(root string) (string, error) {
 	}
 	var texts strings.Builder
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/acctest/") || strings.HasPrefix(file, "internal/tools/") {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/acctest/") ||
+			strings.HasPrefix(file, "internal/tools/") {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), path.Join(root, file), nil, parser.SkipObjectResolution)

@@ -12,7 +12,8 @@ import (
 )
 
 // what is everything that type checking needs.
-const what = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
+const what = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+	packages.NeedDeps |
 	packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes
 
 func main() {
@@ -37,7 +38,8 @@ func main() {
 func check(target string) (errors int, err error) {
 	system, architecture, _ := strings.Cut(target, "/")
 	loaded, err := packages.Load(&packages.Config{
-		Mode: what, Dir: "../..", Tests: true, Env: append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture),
+		Mode: what, Dir: "../..", Tests: true,
+		Env: append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture),
 	}, "./...")
 	if err != nil {
 		return 0, err

@@ -62,13 +62,16 @@ func TestSpike(t *testing.T) {
 func TestDemandProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := demand{
-			rapid.SampledFrom([]string{"constant", "ramp", "steps", "day", "spike"}).Draw(t, "shape"), 10, rapid.Float64Range(10, most).Draw(t, "peak"),
-			time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "period")), rapid.Uint64().Draw(t, "seed"),
+			rapid.SampledFrom([]string{"constant", "ramp", "steps", "day", "spike"}).Draw(t, "shape"), 10,
+			rapid.Float64Range(10, most).Draw(t, "peak"),
+			time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "period")),
+			rapid.Uint64().Draw(t, "seed"),
 		}
 		if err := d.check(); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.at(time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "since"))); got < d.base || got > d.peak {
+		if got := d.at(time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "since"))); got < d.base ||
+			got > d.peak {
 			t.Fatalf("it is %v", got)
 		}
 	})

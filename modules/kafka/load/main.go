@@ -49,7 +49,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	producers := flags.Int("producers", 2, "number of producers that share the demand")
 	duration := flags.Duration("duration", 0, "how long to send; 0 is until SIGTERM")
 	listen := flags.String("listen", serve.Listen(), "`address` of GET /status and GET /healthz")
-	rebalancer := flags.String("rebalancer", "", "`URL` of the rebalancer's /status, to report latencies while it moves partitions separately")
+	rebalancer := flags.String("rebalancer", "",
+		"`URL` of the rebalancer's /status, to report latencies while it moves partitions separately")
 	record := flags.String("record", "", "`file` to write the demand to, as a trace for policy_backtest")
 	latencies := flags.String("latencies", "", "`file` to write the measurements of each second to")
 	if err := flags.Parse(args); err != nil {

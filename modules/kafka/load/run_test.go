@@ -53,7 +53,8 @@ func TestDrive(t *testing.T) {
 	bootstrap := cluster(t)
 	for range 2 {
 		r, err := drive(t, bootstrap, patience.Limit)
-		if err != nil || !r.sound() || r.Produced < 100 || r.Acknowledged != r.Produced || r.Consumed != r.Produced || r.Errors != 0 {
+		if err != nil || !r.sound() || r.Produced < 100 || r.Acknowledged != r.Produced || r.Consumed != r.Produced ||
+			r.Errors != 0 {
 			t.Errorf("it comes to %+v, %v", r, err)
 		}
 	}
@@ -61,7 +62,8 @@ func TestDrive(t *testing.T) {
 
 // TestLost: a Kafka that acknowledges records without keeping them is detected.
 func TestLost(t *testing.T) {
-	if r, err := drive(t, cluster(t, kfake.BlackholeProduce()), 200*time.Millisecond); err == nil || r.sound() || r.Lost != r.Acknowledged || r.Consumed != 0 {
+	if r, err := drive(t, cluster(t, kfake.BlackholeProduce()), 200*time.Millisecond); err == nil || r.sound() ||
+		r.Lost != r.Acknowledged || r.Consumed != 0 {
 		t.Errorf("it comes to %+v, %v", r, err)
 	}
 }
@@ -109,7 +111,8 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []float64{0, 10, 20, 30, 40, 50}; !slices.Equal(trace.Load, want) || trace.Step != time.Second || !trace.Start.Equal(time.Unix(1_800_000_000, 0)) {
+	if want := []float64{0, 10, 20, 30, 40, 50}; !slices.Equal(trace.Load, want) || trace.Step != time.Second ||
+		!trace.Start.Equal(time.Unix(1_800_000_000, 0)) {
 		t.Errorf("the trace is %+v", trace)
 	}
 	if rows := strings.Count(seconds.String(), "\n"); rows != 4 {
@@ -119,10 +122,15 @@ func TestTrace(t *testing.T) {
 
 // TestMoving: partitions are being moved only if a rebalancer says so.
 func TestMoving(t *testing.T) {
-	for body, want := range map[string]bool{`{"reassigning": 1}`: true, `{"reassigning": 0}`: false, "<html>": false, "": false} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+	for body, want := range map[string]bool{
+		`{"reassigning": 1}`: true, `{"reassigning": 0}`: false, "<html>": false, "": false,
+	} {
+		server := httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }),
+		)
 		if want { // on a busy machine an answer may come too late
-			acctest.Eventually(t, body+" to count as one that moves partitions", func() bool { return moving(acctest.Bounded(t), server.URL) })
+			acctest.Eventually(t, body+" to count as one that moves partitions",
+				func() bool { return moving(acctest.Bounded(t), server.URL) })
 		} else if moving(acctest.Bounded(t), server.URL) {
 			t.Errorf("%q counts as one that moves partitions", body)
 		}
@@ -143,7 +151,8 @@ func TestUsage(t *testing.T) {
 		"unknown -shape": {"-shape", "flat"},
 		`unexpected argument "more": only flags are allowed`: {"more"},
 	} {
-		if err := run(acctest.Bounded(t), append([]string{"-listen", "127.0.0.1:0"}, args...), io.Discard); err == nil || errors.Is(err, errUnsound) || !strings.Contains(err.Error(), want) {
+		if err := run(acctest.Bounded(t), append([]string{"-listen", "127.0.0.1:0"}, args...),
+			io.Discard); err == nil || errors.Is(err, errUnsound) || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 	}

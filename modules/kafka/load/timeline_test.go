@@ -47,7 +47,8 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("it takes %v ms, and the lag grows by %v a second", p99, growth)
 	}
 	r := reportOf(newLedger(), l)
-	if r.Rest.Records != 19 || r.Rest.P99 > 1.1 || r.Change.Records != 1 || r.Change.P99 < 1000 || len(r.Seconds) != 20 {
+	if r.Rest.Records != 19 || r.Rest.P99 > 1.1 || r.Change.Records != 1 || r.Change.P99 < 1000 ||
+		len(r.Seconds) != 20 {
 		t.Errorf("at rest it is %+v, and while partitions are moved %+v", r.Rest, r.Change)
 	}
 	for i := range longest {

@@ -47,7 +47,10 @@ type bed struct {
 // newBed returns a cluster of three registered brokers, and two more to register later. Its partitions are one broker
 // away from where they should be.
 func newBed(t *testing.T, factors map[partition]int) *bed {
-	b := &bed{t: t, brokers: map[int32]bool{0: true, 1: true, 2: true}, partitions: map[partition]held{}, configs: map[string]map[string]string{}, doubt: patience.Limit}
+	b := &bed{
+		t: t, brokers: map[int32]bool{0: true, 1: true, 2: true}, partitions: map[partition]held{},
+		configs: map[string]map[string]string{}, doubt: patience.Limit,
+	}
 	for i, p := range sorted(factors) {
 		var replicas []int32
 		for n := range factors[p] {
@@ -118,7 +121,8 @@ func (b *bed) answer(ask kmsg.Request) kmsg.Response {
 		answer := ask.ResponseKind().(*kmsg.ApiVersionsResponse) //nolint:forcetypeassert // its kind, here and below
 		for key := int16(0); key <= 64; key++ {
 			if known := kmsg.RequestForKey(key); known != nil {
-				answer.ApiKeys = append(answer.ApiKeys, kmsg.ApiVersionsResponseApiKey{ApiKey: key, MaxVersion: known.MaxVersion()})
+				answer.ApiKeys = append(answer.ApiKeys,
+					kmsg.ApiVersionsResponseApiKey{ApiKey: key, MaxVersion: known.MaxVersion()})
 			}
 		}
 		return answer
@@ -128,7 +132,8 @@ func (b *bed) answer(ask kmsg.Request) kmsg.Response {
 		answer := ask.ResponseKind().(*kmsg.DescribeClusterResponse) //nolint:forcetypeassert // as above
 		for id, alive := range b.brokers {
 			if alive || ask.IncludeFencedBrokers {
-				answer.Brokers = append(answer.Brokers, kmsg.DescribeClusterResponseBroker{NodeID: id, Host: "localhost", IsFenced: !alive})
+				answer.Brokers = append(answer.Brokers,
+					kmsg.DescribeClusterResponseBroker{NodeID: id, Host: "localhost", IsFenced: !alive})
 			}
 		}
 		return answer
@@ -156,7 +161,8 @@ func (b *bed) answer(ask kmsg.Request) kmsg.Response {
 		for _, topic := range ask.Topics {
 			sizes := kmsg.DescribeLogDirsResponseDirTopic{Topic: topic.Topic}
 			for _, p := range topic.Partitions {
-				sizes.Partitions = append(sizes.Partitions, kmsg.DescribeLogDirsResponseDirTopicPartition{Partition: p, Size: 100})
+				sizes.Partitions = append(sizes.Partitions,
+					kmsg.DescribeLogDirsResponseDirTopicPartition{Partition: p, Size: 100})
 			}
 			dir.Topics = append(dir.Topics, sizes)
 		}
@@ -183,7 +189,8 @@ func (b *bed) metadata(ask *kmsg.MetadataRequest) kmsg.Response {
 		} else if number, err := strconv.ParseInt(port, 10, 32); err != nil {
 			b.t.Error(err)
 		} else if b.brokers[int32(id)] {
-			answer.Brokers = append(answer.Brokers, kmsg.MetadataResponseBroker{NodeID: int32(id), Host: host, Port: int32(number)})
+			answer.Brokers = append(answer.Brokers,
+				kmsg.MetadataResponseBroker{NodeID: int32(id), Host: host, Port: int32(number)})
 		}
 	}
 	if ask.Topics != nil {
@@ -219,7 +226,8 @@ func (b *bed) reassignments(ask *kmsg.ListPartitionReassignmentsRequest) kmsg.Re
 		atOnce++
 		answer.Topics = append(answer.Topics, kmsg.ListPartitionReassignmentsResponseTopic{
 			Topic: p.topic, Partitions: []kmsg.ListPartitionReassignmentsResponseTopicPartition{{
-				Partition: p.number, Replicas: slices.Concat(h.replicas, h.removing), AddingReplicas: h.adding, RemovingReplicas: h.removing,
+				Partition: p.number, Replicas: slices.Concat(h.replicas, h.removing), AddingReplicas: h.adding,
+				RemovingReplicas: h.removing,
 			}},
 		})
 		if !b.stuck && !slices.ContainsFunc(h.adding, func(id int32) bool { return !b.brokers[id] }) {
@@ -261,7 +269,8 @@ func (b *bed) reassign(ask *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response
 				h.replicas = to.Replicas
 				b.partitions[p] = h
 			}
-			result.Partitions = append(result.Partitions, kmsg.AlterPartitionAssignmentsResponseTopicPartition{Partition: to.Partition, ErrorCode: code})
+			result.Partitions = append(result.Partitions,
+				kmsg.AlterPartitionAssignmentsResponseTopicPartition{Partition: to.Partition, ErrorCode: code})
 		}
 		answer.Topics = append(answer.Topics, result)
 	}
@@ -306,7 +315,8 @@ func (b *bed) alter(ask *kmsg.IncrementalAlterConfigsRequest) kmsg.Response {
 				b.configs[name][config.Name] = *config.Value
 			}
 		}
-		answer.Resources = append(answer.Resources, kmsg.IncrementalAlterConfigsResponseResource{ResourceType: of.ResourceType, ResourceName: of.ResourceName})
+		answer.Resources = append(answer.Resources,
+			kmsg.IncrementalAlterConfigsResponseResource{ResourceType: of.ResourceType, ResourceName: of.ResourceName})
 	}
 	return answer
 }
@@ -320,7 +330,8 @@ func (b *bed) describe(ask *kmsg.DescribeConfigsRequest) kmsg.Response {
 			source = kmsg.ConfigSourceDynamicTopicConfig
 		}
 		for name, value := range b.configs[configured(of.ResourceType, of.ResourceName)] {
-			result.Configs = append(result.Configs, kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &value, Source: source})
+			result.Configs = append(result.Configs,
+				kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &value, Source: source})
 		}
 		answer.Resources = append(answer.Resources, result)
 	}

@@ -58,7 +58,9 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 			if len(p.Replicas) == 0 {
 				return state{}, fmt.Errorf("partition %s/%d has no replicas", *topic.Topic, p.Partition)
 			}
-			s.partitions[partition{*topic.Topic, p.Partition}] = held{replicas: p.Replicas, inSync: p.ISR, leader: p.Leader}
+			s.partitions[partition{*topic.Topic, p.Partition}] = held{
+				replicas: p.Replicas, inSync: p.ISR, leader: p.Leader,
+			}
 		}
 	}
 	for _, topic := range moving.Topics {

@@ -16,11 +16,16 @@ func TestLayout(t *testing.T) {
 		brokers []int32
 		want    map[partition][]int32
 	}{
-		"nothing":                     {nil, nil, map[partition][]int32{}},
-		"one of each":                 {map[partition]int{a0: 1}, []int32{7}, map[partition][]int32{a0: {7}}},
-		"round the ring":              {map[partition]int{a0: 2, a1: 2, a2: 2}, []int32{0, 1, 2}, map[partition][]int32{a0: {0, 1}, a1: {1, 2}, a2: {2, 0}}},
-		"in whatever order they come": {map[partition]int{a0: 2, a1: 2}, []int32{5, 3, 4}, map[partition][]int32{a0: {3, 4}, a1: {4, 5}}},
-		"topics go on":                {map[partition]int{a0: 1, b0: 2}, []int32{0, 1, 2}, map[partition][]int32{a0: {0}, b0: {1, 2}}},
+		"nothing":     {nil, nil, map[partition][]int32{}},
+		"one of each": {map[partition]int{a0: 1}, []int32{7}, map[partition][]int32{a0: {7}}},
+		"round the ring": {
+			map[partition]int{a0: 2, a1: 2, a2: 2}, []int32{0, 1, 2},
+			map[partition][]int32{a0: {0, 1}, a1: {1, 2}, a2: {2, 0}},
+		},
+		"in whatever order they come": {
+			map[partition]int{a0: 2, a1: 2}, []int32{5, 3, 4}, map[partition][]int32{a0: {3, 4}, a1: {4, 5}},
+		},
+		"topics go on": {map[partition]int{a0: 1, b0: 2}, []int32{0, 1, 2}, map[partition][]int32{a0: {0}, b0: {1, 2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := layout(test.factors, test.brokers)
@@ -45,7 +50,8 @@ func TestLayoutProperty(t *testing.T) {
 		brokers := rapid.SliceOfNDistinct(rapid.Int32Range(0, 100), 1, 9, rapid.ID).Draw(t, "brokers")
 		factor := rapid.IntRange(1, len(brokers)).Draw(t, "factor")
 		factors := map[partition]int{}
-		for topic, partitions := range rapid.MapOf(rapid.StringMatching(`[a-z_]{1,4}`), rapid.IntRange(1, 20)).Draw(t, "topics") {
+		for topic, partitions := range rapid.MapOf(rapid.StringMatching(`[a-z_]{1,4}`), rapid.IntRange(1, 20)).Draw(t,
+			"topics") {
 			for n := range partitions {
 				factors[partition{topic, int32(n)}] = factor
 			}

@@ -36,8 +36,10 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("rebalancer", flag.ContinueOnError)
 	bootstrap := flags.String("bootstrap", "", "bootstrap brokers, `host:port`, separated by commas")
 	listen := flags.String("listen", serve.Listen(), "`address` to serve the hooks at")
-	throttle := flags.Int64("throttle-mib", 10, "maximum `MiB` per second that each broker sends, and receives, for moves; 0 sets no limit")
-	role := flags.String("role", "broker", "`role` of the brokers; the number at the end of a member's name is its node.id")
+	throttle := flags.Int64("throttle-mib", 10,
+		"maximum `MiB` per second that each broker sends, and receives, for moves; 0 sets no limit")
+	role := flags.String("role", "broker",
+		"`role` of the brokers; the number at the end of a member's name is its node.id")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -130,7 +130,8 @@ func TestUpAndDown(t *testing.T) {
 		b.set(func() { gone = slices.Equal(b.unregistered, []int32{3}) })
 		return gone
 	})
-	if got := statusFrom(t, address); got.Brokers != 3 || got.ReplicationFactor != 3 || got.Reassigning != 0 || got.MovedBytes == 0 || got.MovedBytes%100 != 0 {
+	if got := statusFrom(t, address); got.Brokers != 3 || got.ReplicationFactor != 3 || got.Reassigning != 0 ||
+		got.MovedBytes == 0 || got.MovedBytes%100 != 0 {
 		t.Errorf("the status is %+v", got)
 	}
 }
@@ -208,7 +209,9 @@ func TestCalledOff(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		"by what is told next": {func(t *testing.T, address string) { follow(t, address, hookCall(afterAddition, "up", 2, 3)) }},
+		"by what is told next": {
+			func(t *testing.T, address string) { follow(t, address, hookCall(afterAddition, "up", 2, 3)) },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			factors := someFactors()
@@ -225,8 +228,10 @@ func TestCalledOff(t *testing.T) {
 				t.Error("there is no skew while a broker has nothing")
 			}
 			test.callOff(t, address)
-			acctest.Eventually(t, "all brokers to have as much", func() bool { return statusFrom(t, address).Skew < 0.2 })
-			if reply, err := tell(t, address, address+"/changes/down", down); err != nil || reply.Done || reply.Location != "" {
+			acctest.Eventually(t, "all brokers to have as much",
+				func() bool { return statusFrom(t, address).Skew < 0.2 })
+			if reply, err := tell(t, address, address+"/changes/down", down); err != nil || reply.Done ||
+				reply.Location != "" {
 				t.Errorf("of what was called off, it says %+v, %v", reply, err)
 			}
 		})
@@ -269,12 +274,15 @@ func TestRefused(t *testing.T) {
 		call hook
 		want string
 	}{
-		"too few are left": {hookCall(beforeRemoval, "1", 3, 2, 2), "HTTP 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
-		"no ID":            {hookCall(afterAddition, "", 3, 4, 3), `HTTP 400 Bad Request: id must have`},
-		"another role":     {worker, `role is "worker": brokers are the members of role broker`},
-		"another group":    {stranger, `member "other-broker-2" must have a name like kafka-broker-0`},
-		"no names":         {hookCall(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
-		"negative":         {hookCall(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
+		"too few are left": {
+			hookCall(beforeRemoval, "1", 3, 2, 2),
+			"HTTP 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition",
+		},
+		"no ID":         {hookCall(afterAddition, "", 3, 4, 3), `HTTP 400 Bad Request: id must have`},
+		"another role":  {worker, `role is "worker": brokers are the members of role broker`},
+		"another group": {stranger, `member "other-broker-2" must have a name like kafka-broker-0`},
+		"no names":      {hookCall(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
+		"negative":      {hookCall(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if reply, err := tell(t, address, "", test.call); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -282,7 +290,10 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	for body, want := range map[string]int{"{": http.StatusBadRequest, `"` + strings.Repeat("x", 2<<20): http.StatusRequestEntityTooLarge, "{}": http.StatusBadRequest} {
+	for body, want := range map[string]int{
+		"{": http.StatusBadRequest, `"` + strings.Repeat("x", 2<<20): http.StatusRequestEntityTooLarge,
+		"{}": http.StatusBadRequest,
+	} {
 		response, err := http.Post(address+"/joined", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)

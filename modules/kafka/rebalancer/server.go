@@ -75,7 +75,8 @@ func (h hook) brokers(role, want string) ([]int32, error) {
 // handler serves the hooks and the cluster's status.
 func (r *rebalancer) handler(role string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /leaving", func(w http.ResponseWriter, q *http.Request) { r.handle(w, q, role, beforeRemoval) })
+	mux.HandleFunc("POST /leaving",
+		func(w http.ResponseWriter, q *http.Request) { r.handle(w, q, role, beforeRemoval) })
 	mux.HandleFunc("POST /joined", func(w http.ResponseWriter, q *http.Request) { r.handle(w, q, role, afterAddition) })
 	mux.HandleFunc("GET /changes/{id}", func(w http.ResponseWriter, q *http.Request) {
 		c, known := r.look(q.PathValue("id"))

@@ -21,17 +21,42 @@ func TestNext(t *testing.T) {
 		want    map[partition][]int32
 		next    step
 	}{
-		"nothing":                          {all, nil, nil, step{done: true}},
-		"all in place":                     {all, map[partition]held{a: at(0, 1)}, map[partition][]int32{a: {0, 1}}, step{done: true}},
-		"the first that is away":           {all, map[partition]held{a: at(0, 1), b: at(0, 1)}, map[partition][]int32{a: {0, 1}, b: {1, 2}}, step{away: 1, move: &move{b, []int32{0, 1}, []int32{1, 2}}}},
-		"one at a time":                    {all, map[partition]held{a: moving, b: at(0, 1)}, map[partition][]int32{a: {0, 2}, b: {1, 2}}, step{away: 2}},
-		"one that leads elsewhere":         {all, map[partition]held{a: at(0), b: moving}, map[partition][]int32{a: {1}, b: {0, 1}}, step{away: 2, move: &move{b, []int32{0, 2, 1}, []int32{0, 1}}}},
-		"another order is a move":          {all, map[partition]held{a: at(0, 1)}, map[partition][]int32{a: {1, 0}}, step{away: 1, move: &move{a, []int32{0, 1}, []int32{1, 0}}}},
-		"not to one that is down":          {without2, map[partition]held{a: at(0), b: at(1)}, map[partition][]int32{a: {2}, b: {0}}, step{away: 2, move: &move{b, []int32{1}, []int32{0}}}},
-		"none but to one that is down":     {without2, map[partition]held{a: at(0)}, map[partition][]int32{a: {2}}, step{away: 1}},
-		"led by another":                   {all, map[partition]held{a: ledBy(1, at(0, 1), 0, 1)}, map[partition][]int32{a: {0, 1}}, step{elect: []partition{a}}},
-		"led by another until it is there": {all, map[partition]held{a: ledBy(1, at(0, 1), 1)}, map[partition][]int32{a: {0, 1}}, step{}},
-		"led by another, as it is down":    {without2, map[partition]held{a: ledBy(1, at(2, 1), 1)}, map[partition][]int32{a: {2, 1}}, step{done: true}},
+		"nothing": {all, nil, nil, step{done: true}},
+		"all in place": {
+			all, map[partition]held{a: at(0, 1)}, map[partition][]int32{a: {0, 1}}, step{done: true},
+		},
+		"the first that is away": {
+			all, map[partition]held{a: at(0, 1), b: at(0, 1)}, map[partition][]int32{a: {0, 1}, b: {1, 2}},
+			step{away: 1, move: &move{b, []int32{0, 1}, []int32{1, 2}}},
+		},
+		"one at a time": {
+			all, map[partition]held{a: moving, b: at(0, 1)}, map[partition][]int32{a: {0, 2}, b: {1, 2}}, step{away: 2},
+		},
+		"one that leads elsewhere": {
+			all, map[partition]held{a: at(0), b: moving}, map[partition][]int32{a: {1}, b: {0, 1}},
+			step{away: 2, move: &move{b, []int32{0, 2, 1}, []int32{0, 1}}},
+		},
+		"another order is a move": {
+			all, map[partition]held{a: at(0, 1)}, map[partition][]int32{a: {1, 0}},
+			step{away: 1, move: &move{a, []int32{0, 1}, []int32{1, 0}}},
+		},
+		"not to one that is down": {
+			without2, map[partition]held{a: at(0), b: at(1)}, map[partition][]int32{a: {2}, b: {0}},
+			step{away: 2, move: &move{b, []int32{1}, []int32{0}}},
+		},
+		"none but to one that is down": {
+			without2, map[partition]held{a: at(0)}, map[partition][]int32{a: {2}}, step{away: 1},
+		},
+		"led by another": {
+			all, map[partition]held{a: ledBy(1, at(0, 1), 0, 1)}, map[partition][]int32{a: {0, 1}},
+			step{elect: []partition{a}},
+		},
+		"led by another until it is there": {
+			all, map[partition]held{a: ledBy(1, at(0, 1), 1)}, map[partition][]int32{a: {0, 1}}, step{},
+		},
+		"led by another, as it is down": {
+			without2, map[partition]held{a: ledBy(1, at(2, 1), 1)}, map[partition][]int32{a: {2, 1}}, step{done: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := next(state{test.brokers, test.held}, test.want)
@@ -50,17 +75,40 @@ func TestPlan(t *testing.T) {
 		state          state
 		brokers, gones []int32
 	}{
-		"nobody has told":                   {plan{}, state{map[int32]bool{0: true, 1: true}, on(0)}, []int32{0, 1}, nil},
-		"one is down, and has something":    {plan{}, state{map[int32]bool{0: true, 1: false}, on(1)}, []int32{0, 1}, nil},
-		"one is down, and has nothing":      {plan{}, state{map[int32]bool{0: true, 1: false}, on(0)}, []int32{0}, nil},
-		"one of the group's is down":        {plan{}.joined(2), state{map[int32]bool{0: true, 1: false}, on(0)}, []int32{0, 1}, nil},
-		"one went without a word":           {plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(2)}, []int32{0, 1}, nil},
-		"one went long ago":                 {plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(1)}, []int32{0, 1}, []int32{2}},
-		"one is leaving":                    {plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)}, []int32{0, 1}, nil},
-		"one has left":                      {plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(0)}, []int32{0, 1}, []int32{2}},
-		"one went down before it was empty": {plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(2)}, []int32{0, 1}, nil},
-		"one is to stay after all":          {plan{}.left(3, []int32{2}).stayed([]int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)}, []int32{0, 1, 2}, nil},
-		"one is there again":                {plan{}.left(3, []int32{1, 2}).joined(2), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)}, []int32{0, 1}, nil},
+		"nobody has told": {
+			plan{}, state{map[int32]bool{0: true, 1: true}, on(0)}, []int32{0, 1}, nil,
+		},
+		"one is down, and has something": {
+			plan{}, state{map[int32]bool{0: true, 1: false}, on(1)}, []int32{0, 1}, nil,
+		},
+		"one is down, and has nothing": {plan{}, state{map[int32]bool{0: true, 1: false}, on(0)}, []int32{0}, nil},
+		"one of the group's is down": {
+			plan{}.joined(2), state{map[int32]bool{0: true, 1: false}, on(0)}, []int32{0, 1}, nil,
+		},
+		"one went without a word": {
+			plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(2)}, []int32{0, 1}, nil,
+		},
+		"one went long ago": {
+			plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(1)}, []int32{0, 1}, []int32{2},
+		},
+		"one is leaving": {
+			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)}, []int32{0, 1}, nil,
+		},
+		"one has left": {
+			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(0)}, []int32{0, 1},
+			[]int32{2},
+		},
+		"one went down before it was empty": {
+			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(2)}, []int32{0, 1}, nil,
+		},
+		"one is to stay after all": {
+			plan{}.left(3, []int32{2}).stayed([]int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)},
+			[]int32{0, 1, 2}, nil,
+		},
+		"one is there again": {
+			plan{}.left(3, []int32{1, 2}).joined(2), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)},
+			[]int32{0, 1}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.brokers, test.plan.brokers(test.state)); diff != "" {

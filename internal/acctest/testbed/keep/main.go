@@ -64,11 +64,13 @@ func describe(out io.Writer, bed *testbed.Bed, options testbed.Options) error {
 		case options.Managers > 0:
 			role = "worker"
 		}
-		if _, err := fmt.Fprintf(out, "%s  %-8s %s\n  export DOCKER_HOST=%s\n", node.Name, role, node.Address, node.Host()); err != nil {
+		if _, err := fmt.Fprintf(out, "%s  %-8s %s\n  export DOCKER_HOST=%s\n", node.Name, role, node.Address,
+			node.Host()); err != nil {
 			return err
 		}
 		if options.TLS {
-			if _, err := fmt.Fprintf(out, "  export DOCKER_HOST=%s DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=%s\n", node.TLSHost(), bed.Certificates); err != nil {
+			if _, err := fmt.Fprintf(out, "  export DOCKER_HOST=%s DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=%s\n",
+				node.TLSHost(), bed.Certificates); err != nil {
 				return err
 			}
 		}

@@ -57,7 +57,8 @@ func TestKeep(t *testing.T) {
 			t.Errorf("it names no socket: %v", err)
 		}
 		for _, want := range []string{
-			"node1  manager  10.200.0.1", "node2  worker   10.200.0.2", "DOCKER_HOST=tcp://127.0.0.1:", "DOCKER_CERT_PATH=/",
+			"node1  manager  10.200.0.1", "node2  worker   10.200.0.2", "DOCKER_HOST=tcp://127.0.0.1:",
+			"DOCKER_CERT_PATH=/",
 		} {
 			if !strings.Contains(output, want) {
 				t.Errorf("it does not say %q:\n%s", want, output)
@@ -72,17 +73,18 @@ func TestKeep(t *testing.T) {
 func TestKeepHosts(t *testing.T) {
 	options := testbed.HostOptions{Hosts: 2}
 	var key string
-	kept(t, func(ctx context.Context, out io.Writer) error { return keepHosts(ctx, out, options) }, func(output string) {
-		key = after(output, " -i ", " ")
-		if _, err := os.Stat(key); err != nil {
-			t.Errorf("it names no key: %v", err)
-		}
-		for _, want := range []string{"host1  10.200.0.1\n  ssh -p ", "host2  10.200.0.2", " root@127.0.0.1\n"} {
-			if !strings.Contains(output, want) {
-				t.Errorf("it does not say %q:\n%s", want, output)
+	kept(t, func(ctx context.Context, out io.Writer) error { return keepHosts(ctx, out, options) },
+		func(output string) {
+			key = after(output, " -i ", " ")
+			if _, err := os.Stat(key); err != nil {
+				t.Errorf("it names no key: %v", err)
 			}
-		}
-	})
+			for _, want := range []string{"host1  10.200.0.1\n  ssh -p ", "host2  10.200.0.2", " root@127.0.0.1\n"} {
+				if !strings.Contains(output, want) {
+					t.Errorf("it does not say %q:\n%s", want, output)
+				}
+			}
+		})
 	if _, err := os.Stat(filepath.Dir(key)); !os.IsNotExist(err) {
 		t.Errorf("the bed is left: %v", err)
 	}

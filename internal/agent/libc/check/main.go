@@ -34,7 +34,8 @@ func main() {
 func newer(file, allowed string) error {
 	need, err := libc.Of(file)
 	if err == nil && libc.Older(allowed, need.Glibc) {
-		err = fmt.Errorf("%s requires glibc %s, and at most %s is allowed: objdump -T shows the symbols", file, need.Glibc, allowed)
+		err = fmt.Errorf("%s requires glibc %s, and at most %s is allowed: objdump -T shows the symbols", file,
+			need.Glibc, allowed)
 	}
 	return err
 }
@@ -52,7 +53,8 @@ func unversioned(file string) error {
 	}
 	for _, f := range functions {
 		if f.Version == "" && !strings.HasPrefix(f.Name, loadedLater) {
-			err = errors.Join(err, fmt.Errorf("%s calls %s, but is not linked with a library that has it", file, f.Name))
+			err = errors.Join(err,
+				fmt.Errorf("%s calls %s, but is not linked with a library that has it", file, f.Name))
 		}
 	}
 	return err

@@ -27,7 +27,9 @@ func Program(t testing.TB, file, loader string, versions ...string) string {
 	}
 	program.WriteString("}\n")
 	in := func(name string) string { return filepath.Join(dir, name) }
-	for name, text := range map[string]string{"library.c": functions.String(), "symbols": symbols.String(), "program.c": program.String()} {
+	for name, text := range map[string]string{
+		"library.c": functions.String(), "symbols": symbols.String(), "program.c": program.String(),
+	} {
 		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,8 @@ func Compile(ctx context.Context, dir string, without ...string) error {
 	}
 	args := []string{
 		"-x", "c", "-", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-Wno-deprecated-declarations", "-pthread",
-		"-I", filepath.Join(strings.TrimSpace(header), "pkg", "nvml"), "-Wl,-soname," + Library, "-o", filepath.Join(dir, Library),
+		"-I", filepath.Join(strings.TrimSpace(header), "pkg", "nvml"), "-Wl,-soname," + Library, "-o",
+		filepath.Join(dir, Library),
 	}
 	for _, function := range without {
 		args = append(args, "-D"+function+"=without_"+function)

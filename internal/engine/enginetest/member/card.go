@@ -44,7 +44,8 @@ func takeCard(operand string) (err error) {
 		}
 	}
 	if taken+mib > most {
-		return fmt.Errorf("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %d.00 MiB. GPU 0 has a total capacity of %d.00 MiB of which %d.00 MiB is free", mib, most, most-taken)
+		return fmt.Errorf("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %d.00 MiB. GPU 0 has a "+
+			"total capacity of %d.00 MiB of which %d.00 MiB is free", mib, most, most-taken)
 	}
 	fmt.Fprintln(&kept, os.Getpid(), mib)
 	_, err = file.WriteAt([]byte(kept.String()), 0)

@@ -206,5 +206,6 @@ func exchange(held []byte, bytes int) ([]byte, error) {
 	if bytes <= 0 {
 		return nil, nil
 	}
-	return syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
+	return syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
 }

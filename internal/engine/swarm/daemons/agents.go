@@ -52,7 +52,9 @@ func (e Agents) Once() Agents {
 // collect returns the agents' reports on the cluster's hosts, and what runs. One agent queries all others, by an exec
 // into its container, which needs neither a port nor the address of any other host; it queries them again if a
 // running member is missing from a report.
-func (e Agents) collect(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+func (e Agents) collect(
+	ctx context.Context, window time.Duration,
+) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "container"}
 	document, err := engine.Cluster(ctx, e.Items)
 	if err != nil {
@@ -79,7 +81,8 @@ func (e Agents) collect(ctx context.Context, window time.Duration) (map[string]t
 		return nil, running, err
 	}
 	if window > 0 && running.Unmeasured(answers) {
-		if again, err := e.Answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: window, New: true}); err == nil {
+		if again, err := e.Answers(ctx, document.Spec, engines, asked,
+			telemetry.Query{Window: window, New: true}); err == nil {
 			answers = again // otherwise the first answers are better than none
 		}
 	}
@@ -88,7 +91,9 @@ func (e Agents) collect(ctx context.Context, window time.Duration) (map[string]t
 
 // Answers returns the agents' answers to a query, by host name. The query goes through the Engine of one of the nodes
 // in asked.
-func (e Agents) Answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []string, q telemetry.Query) (map[string]telemetry.Answer, error) {
+func (e Agents) Answers(
+	ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []string, q telemetry.Query,
+) (map[string]telemetry.Answer, error) {
 	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
 	if !cluster.Agent.Disabled {
 		var err error
@@ -176,7 +181,9 @@ func readAgents(ctx context.Context, from dockerapi.Reads, cluster string) (map[
 
 // askAgents makes the first agent that can, of those on the nodes, query all agents; why is the reason for agents that
 // are neither in the reports nor in the failures. Agents' addresses come from the Swarm, never from an agent.
-func (e Agents) askAgents(ctx context.Context, from dockerapi.Reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
+func (e Agents) askAgents(
+	ctx context.Context, from dockerapi.Reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query,
+) (reports telemetry.Reports, why string) {
 	agents, err := readAgents(ctx, from, e.Cluster)
 	if err != nil {
 		return reports, fmt.Sprintf("finding the cluster's agents: %v", err)
@@ -285,5 +292,8 @@ func runtimeAdvice(info system.Info) string {
 	if _, installed := info.Runtimes[nvidiaRuntime]; !installed {
 		how = "install NVIDIA's container toolkit, then " + how
 	}
-	return fmt.Sprintf(". Swarm services run in the Engine's default runtime, which is %q there: to use its GPUs, set it to %q (%s)", info.DefaultRuntime, nvidiaRuntime, how)
+	return fmt.Sprintf(
+		". Swarm services run in the Engine's default runtime, which is %q there: to use its GPUs, set it to %q (%s)",
+		info.DefaultRuntime, nvidiaRuntime, how,
+	)
 }

@@ -19,7 +19,9 @@ import (
 func TestRunningAgents(t *testing.T) {
 	service := func(id, name string) swarm.Service {
 		labels := map[string]string{spec.LabelCluster: "lab", spec.LabelKind: spec.KindAgent}
-		return swarm.Service{ID: id, Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}}}
+		return swarm.Service{
+			ID: id, Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}},
+		}
 	}
 	on := func(network string, addresses ...string) swarm.NetworkAttachment {
 		named := swarm.NetworkSpec{Annotations: swarm.Annotations{Name: network}}
@@ -28,15 +30,23 @@ func TestRunningAgents(t *testing.T) {
 	task := func(service, node string, age time.Duration, state swarm.TaskState, container string) swarm.Task {
 		return swarm.Task{
 			ServiceID: service, NodeID: node, Meta: swarm.Meta{CreatedAt: time.Now().Add(-age)},
-			Status:              swarm.TaskStatus{State: state, ContainerStatus: &swarm.ContainerStatus{ContainerID: container}},
-			NetworksAttachments: []swarm.NetworkAttachment{on("other", "10.1.0.7/24"), on(spec.NetworkName("lab"), "10.0.0.7/24")},
+			Status: swarm.TaskStatus{
+				State: state, ContainerStatus: &swarm.ContainerStatus{ContainerID: container},
+			},
+			NetworksAttachments: []swarm.NetworkAttachment{
+				on("other", "10.1.0.7/24"), on(spec.NetworkName("lab"), "10.0.0.7/24"),
+			},
 		}
 	}
 	unaddressed := task("agents", "g", time.Minute, swarm.TaskStateRunning, "on g")
 	unaddressed.NetworksAttachments = []swarm.NetworkAttachment{on("other", "10.1.0.8/24"), on(spec.NetworkName("lab"))}
-	services := []swarm.Service{service("member", "lab-job-worker-0"), service("agents", spec.ResidentName("lab", spec.KindAgent)), service("others", spec.ResidentName("other", spec.KindAgent))}
+	services := []swarm.Service{
+		service("member", "lab-job-worker-0"), service("agents", spec.ResidentName("lab", spec.KindAgent)),
+		service("others", spec.ResidentName("other", spec.KindAgent)),
+	}
 	tasks := []swarm.Task{
-		task("agents", "a", time.Hour, swarm.TaskStateFailed, "failed"), task("agents", "a", time.Minute, swarm.TaskStateRunning, "on a"),
+		task("agents", "a", time.Hour, swarm.TaskStateFailed, "failed"),
+		task("agents", "a", time.Minute, swarm.TaskStateRunning, "on a"),
 		task("agents", "b", time.Minute, swarm.TaskStateStarting, "starts"),
 		task("agents", "c", time.Minute, swarm.TaskStateRunning, ""),
 		task("member", "d", time.Minute, swarm.TaskStateRunning, "a member"),
@@ -45,7 +55,8 @@ func TestRunningAgents(t *testing.T) {
 		unaddressed,
 	}
 	want := map[string]runningAgent{"a": {"on a", "10.0.0.7"}}
-	if diff := cmp.Diff(want, runningAgents("lab", services, dockerapi.TasksByService(tasks)), cmp.AllowUnexported(runningAgent{})); diff != "" {
+	if diff := cmp.Diff(want, runningAgents("lab", services, dockerapi.TasksByService(tasks)),
+		cmp.AllowUnexported(runningAgent{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if found := runningAgents("lab", services[:1], dockerapi.TasksByService(tasks)); len(found) > 0 {
@@ -60,7 +71,8 @@ func TestWorthAsking(t *testing.T) {
 	engines := map[string]client.APIClient{"5": m, "has left": &agentContainer{}}
 	nodes := dockerapi.Nodes{}
 	for id, state := range map[string]swarm.NodeState{
-		"1": swarm.NodeStateDown, "2": swarm.NodeStateUnknown, "3": swarm.NodeStateReady, "4": swarm.NodeStateDown, "5": swarm.NodeStateReady, "6": swarm.NodeStateReady,
+		"1": swarm.NodeStateDown, "2": swarm.NodeStateUnknown, "3": swarm.NodeStateReady, "4": swarm.NodeStateDown,
+		"5": swarm.NodeStateReady, "6": swarm.NodeStateReady,
 	} {
 		nodes[id] = swarm.Node{Status: swarm.NodeStatus{State: state}}
 		if id != "5" {
@@ -74,7 +86,8 @@ func TestWorthAsking(t *testing.T) {
 	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	nodes["5"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateDown}} // as a newly elected leader reports it
+	// as a newly elected leader reports it
+	nodes["5"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateDown}}
 	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("with a manager that answers and is said to be down (-want +got):\n%s", diff)
 	}
@@ -87,9 +100,15 @@ func TestRuntimeAdvice(t *testing.T) {
 		byDefault string
 		want      string
 	}{
-		"NVIDIA's is the default":    {runtimes: []string{"nvidia", "runc"}, byDefault: "nvidia"},
-		"it is not the default":      {runtimes: []string{"nvidia", "runc"}, byDefault: "runc", want: configure + "nvidia-ctk runtime configure --runtime=docker --set-as-default, "},
-		"it is not installed":        {runtimes: []string{"runc"}, byDefault: "runc", want: configure + "install NVIDIA's container toolkit, then nvidia-ctk runtime configure "},
+		"NVIDIA's is the default": {runtimes: []string{"nvidia", "runc"}, byDefault: "nvidia"},
+		"it is not the default": {
+			runtimes: []string{"nvidia", "runc"}, byDefault: "runc",
+			want: configure + "nvidia-ctk runtime configure --runtime=docker --set-as-default, ",
+		},
+		"it is not installed": {
+			runtimes: []string{"runc"}, byDefault: "runc",
+			want: configure + "install NVIDIA's container toolkit, then nvidia-ctk runtime configure ",
+		},
 		"there are none of any name": {byDefault: "runc", want: configure + "install NVIDIA's container toolkit"},
 	} {
 		t.Run(name, func(t *testing.T) {

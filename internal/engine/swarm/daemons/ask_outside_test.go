@@ -24,11 +24,15 @@ type offering struct {
 	frames io.Reader
 }
 
-func (o *offering) ContainerExecCreate(context.Context, string, container.ExecOptions) (container.ExecCreateResponse, error) {
+func (o *offering) ContainerExecCreate(
+	context.Context, string, container.ExecOptions,
+) (container.ExecCreateResponse, error) {
 	return container.ExecCreateResponse{}, nil
 }
 
-func (o *offering) ContainerExecAttach(context.Context, string, container.ExecAttachOptions) (types.HijackedResponse, error) {
+func (o *offering) ContainerExecAttach(
+	context.Context, string, container.ExecAttachOptions,
+) (types.HijackedResponse, error) {
 	here, there := net.Pipe()
 	go func() {
 		_, _ = io.Copy(there, o.frames)
@@ -58,7 +62,8 @@ func FuzzAskThrough(f *testing.F) {
 	f.Add(framed(stdcopy.Systemerr, "gone"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frames []byte) {
-		if _, err := askThrough(t.Context(), &offering{frames: strings.NewReader(string(frames))}, "id", nil, telemetry.Query{}); err != nil && len(err.Error()) > 8<<10 {
+		if _, err := askThrough(t.Context(), &offering{frames: strings.NewReader(string(frames))}, "id", nil,
+			telemetry.Query{}); err != nil && len(err.Error()) > 8<<10 {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
 	})

@@ -23,7 +23,9 @@ func (c *agentContainer) ContainerInspect(context.Context, string) (container.In
 	return container.InspectResponse{ContainerJSONBase: &container.ContainerJSONBase{Path: c.path}}, nil
 }
 
-func (c *agentContainer) ContainerExecCreate(_ context.Context, _ string, options container.ExecOptions) (container.ExecCreateResponse, error) {
+func (c *agentContainer) ContainerExecCreate(
+	_ context.Context, _ string, options container.ExecOptions,
+) (container.ExecCreateResponse, error) {
 	c.run = options.Cmd
 	return container.ExecCreateResponse{}, errors.ErrUnsupported
 }
@@ -33,7 +35,8 @@ func (c *agentContainer) ContainerExecCreate(_ context.Context, _ string, option
 func TestAskThroughOwnImage(t *testing.T) {
 	for _, path := range []string{ProgramPath, "/usr/local/bin/trainyard-agent"} {
 		reached := &agentContainer{path: path}
-		if _, err := askThrough(t.Context(), reached, "id", nil, telemetry.Query{}); !errors.Is(err, errors.ErrUnsupported) || len(reached.run) < 2 || reached.run[0] != path || reached.run[1] != "agent" {
+		if _, err := askThrough(t.Context(), reached, "id", nil, telemetry.Query{}); !errors.Is(err,
+			errors.ErrUnsupported) || len(reached.run) < 2 || reached.run[0] != path || reached.run[1] != "agent" {
 			t.Errorf("in a container of %s, %q was run: %v", path, reached.run, err)
 		}
 	}

@@ -100,7 +100,9 @@ func (e Daemons) StartController(ctx context.Context) error {
 			}
 			return nil
 		case !spec.BelongsTo(live, e.Cluster):
-			return fmt.Errorf("service %q already exists and does not belong to cluster %q: remove it, or rename the cluster", want.Name, e.Cluster)
+			return fmt.Errorf("service %q already exists and does not belong to cluster %q: remove it, or rename "+
+				"the cluster",
+				want.Name, e.Cluster)
 		}
 		return e.UpdateService(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := spec.Overlay(live.Spec, want.ServiceSpec)
@@ -163,10 +165,14 @@ func (e Daemons) residentNetwork(ctx context.Context) (network.Summary, error) {
 	}
 	own, found := dockerapi.OwnNetwork(networks, e.Cluster)
 	if !found {
-		return own, fmt.Errorf("network %s of the controller and the agents of cluster %q is missing: apply the cluster again", spec.NetworkName(e.Cluster), e.Cluster)
+		return own, fmt.Errorf(
+			"network %s of the controller and the agents of cluster %q is missing: apply the cluster again",
+			spec.NetworkName(e.Cluster), e.Cluster,
+		)
 	}
 	if _, err := netip.ParsePrefix(dockerapi.ReadNetwork(own).Subnet); err != nil {
-		return own, fmt.Errorf("network %s of the controller and the agents of cluster %q has no valid subnet: %w", own.Name, e.Cluster, err)
+		return own, fmt.Errorf("network %s of the controller and the agents of cluster %q has no valid subnet: %w",
+			own.Name, e.Cluster, err)
 	}
 	return own, nil
 }
@@ -178,20 +184,31 @@ func metricsAt(on network.Summary, port int) string {
 
 // NoMetricsPort says why residents have no ports on their hosts, and where they serve metrics.
 func NoMetricsPort(cluster string) string {
-	return fmt.Sprintf("on a Swarm, agents and the controller serve Prometheus metrics without it, only on the cluster's network, at %s:%d and %s:%d. Omit it",
-		spec.ResidentName(cluster, spec.KindAgent), telemetry.MetricsPort, spec.ResidentName(cluster, spec.KindController), telemetry.ControllerMetricsPort)
+	return fmt.Sprintf("on a Swarm, agents and the controller serve Prometheus metrics without it, only on the "+
+		"cluster's network, at %s:%d and %s:%d. Omit it",
+
+		spec.ResidentName(cluster, spec.KindAgent), telemetry.MetricsPort,
+		spec.ResidentName(cluster, spec.KindController), telemetry.ControllerMetricsPort)
 }
 
 // controllerService is the service of a cluster's controller, on a manager that has the image or can pull it. Through
 // the cluster's network it reaches what runs in groups by name. Nodes with their Engine's socket at another path can't
 // run it.
-func controllerService(cluster string, from residentImage, on network.Summary, socket string, elsewhere []string) swarm.ServiceSpec {
-	controller := resident(cluster, from, on, spec.KindController, controllerMemory, "controller", "--engine", dockerapi.EngineName, "--cluster", cluster,
+func controllerService(
+	cluster string, from residentImage, on network.Summary, socket string, elsewhere []string,
+) swarm.ServiceSpec {
+	controller := resident(cluster, from, on, spec.KindController, controllerMemory, "controller", "--engine",
+		dockerapi.EngineName, "--cluster", cluster,
 		"--metrics", metricsAt(on, telemetry.ControllerMetricsPort))
-	controller.TaskTemplate.ContainerSpec.Env = []string{store.TaskVariable + "={{.Task.ID}}", collecting(controllerMemory * 7 / 8)}
-	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: socket, Target: socketPath}}
+	controller.TaskTemplate.ContainerSpec.Env = []string{
+		store.TaskVariable + "={{.Task.ID}}", collecting(controllerMemory * 7 / 8),
+	}
+	controller.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{
+		{Type: mount.TypeBind, Source: socket, Target: socketPath},
+	}
 	controller.TaskTemplate.Placement = spec.KeepOff(controller.TaskTemplate.Placement, elsewhere)
-	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints, "node.role==manager")
+	controller.TaskTemplate.Placement.Constraints = append(controller.TaskTemplate.Placement.Constraints,
+		"node.role==manager")
 	spec.SetReplicas(&controller, 1)
 	return controller
 }
@@ -209,7 +226,9 @@ func mountedSocket(controller swarm.Service) string {
 }
 
 // withAgents adds the service of the agents, which run from their own image if one is configured.
-func (e Daemons) withAgents(ctx context.Context, now swarmState, services []residentService, from residentImage, on network.Summary) ([]residentService, error) {
+func (e Daemons) withAgents(
+	ctx context.Context, now swarmState, services []residentService, from residentImage, on network.Summary,
+) ([]residentService, error) {
 	if image := now.cluster.Agent.Image; image != "" {
 		given, err := e.pulledImage(ctx, now, spec.KindAgent, image, "agent.image")
 		if err != nil {
@@ -237,7 +256,8 @@ func agentService(cluster string, from residentImage, on network.Summary, key sw
 	// If it is a host's default, NVIDIA's container runtime gives the agent the driver's library and access to all
 	// devices.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
-		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + HostProc, telemetry.NodeVariable + "={{.Node.ID}}",
+		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + HostProc,
+		telemetry.NodeVariable + "={{.Node.ID}}",
 		telemetry.HostVariable + "=" + spec.HostnameTemplate,
 		collecting(agentMemory * 3 / 8), // as another process that queries its peers runs beside it
 	}
@@ -268,7 +288,9 @@ func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memor
 
 // resident is the service of a resident on a network, the only one on which its ports are reachable. The service's name
 // resolves to all of its tasks.
-func resident(cluster string, from residentImage, on network.Summary, kind string, memory int64, args ...string) swarm.ServiceSpec {
+func resident(
+	cluster string, from residentImage, on network.Summary, kind string, memory int64, args ...string,
+) swarm.ServiceSpec {
 	labels := map[string]string{spec.LabelCluster: cluster, spec.LabelKind: kind}
 	return swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: spec.ResidentName(cluster, kind), Labels: labels},
@@ -287,7 +309,8 @@ func resident(cluster string, from residentImage, on network.Summary, kind strin
 
 // IsResident reports whether a service is that of a cluster's controller or agents.
 func IsResident(service swarm.Service, cluster string) bool {
-	return isAgent(service, cluster) || service.Spec.Name == spec.ResidentName(cluster, spec.KindController) && spec.BelongsTo(service, cluster)
+	return isAgent(service, cluster) ||
+		service.Spec.Name == spec.ResidentName(cluster, spec.KindController) && spec.BelongsTo(service, cluster)
 }
 
 // isAgent reports whether a service is that of a cluster's agents.

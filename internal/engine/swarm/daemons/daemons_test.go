@@ -40,7 +40,8 @@ func TestResidentMemory(t *testing.T) {
 		processes int64
 	}{"controller": {controller, controllerMemory, 1}, "agent": {agents, agentMemory, 2}} {
 		resources := test.spec.TaskTemplate.Resources
-		if resources == nil || resources.Limits == nil || resources.Limits.MemoryBytes != test.limit || resources.Reservations != nil {
+		if resources == nil || resources.Limits == nil || resources.Limits.MemoryBytes != test.limit ||
+			resources.Reservations != nil {
 			t.Errorf("%s has %+v", name, resources)
 		}
 		env := test.spec.TaskTemplate.ContainerSpec.Env
@@ -49,7 +50,8 @@ func TestResidentMemory(t *testing.T) {
 			t.Errorf("%s has the variables %q", name, env)
 			continue
 		}
-		if each, err := strconv.ParseInt(strings.TrimPrefix(env[i], "GOMEMLIMIT="), 10, 64); err != nil || each < test.limit/4 || test.processes*each >= test.limit {
+		if each, err := strconv.ParseInt(strings.TrimPrefix(env[i], "GOMEMLIMIT="), 10, 64); err != nil ||
+			each < test.limit/4 || test.processes*each >= test.limit {
 			t.Errorf("%s collects garbage at %d of %d bytes in each process: %v", name, each, test.limit, err)
 		}
 		if again := spec.Overlay(test.spec, test.spec); !spec.Equal(again, test.spec) {

@@ -94,7 +94,8 @@ func (e Daemons) pulledImage(ctx context.Context, now swarmState, kind, name, at
 	case onManager:
 		return asGiven, nil
 	}
-	return residentImage{}, fmt.Errorf("image %q of Trainyard (%s) is not on the manager and can't be pulled: %w", name, attribute, err)
+	return residentImage{}, fmt.Errorf("image %q of Trainyard (%s) is not on the manager and can't be pulled: %w", name,
+		attribute, err)
 }
 
 // loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.
@@ -128,8 +129,10 @@ func loadProgram(ctx context.Context, now swarmState, img v1.Image, name string)
 		return nil
 	})
 	if err == nil && managers == 0 {
-		err = fmt.Errorf("no reachable manager of the Swarm can run Trainyard's own image, which the controller runs from and which is built for %s, as this program is; "+
-			"if the managers have another platform, push an image for it to a registry, and set the provider's docker.controller_image to it", runtime.GOARCH)
+		err = fmt.Errorf("no reachable manager of the Swarm can run Trainyard's own image, which the controller runs "+
+			"from and which is built for %s, as this program is; "+
+			"if the managers have another platform, push an image for it to a registry, and set the provider's "+
+			"docker.controller_image to it", runtime.GOARCH)
 	}
 	slices.Sort(without)
 	return without, err
@@ -168,10 +171,11 @@ func (e Daemons) dropFormer(ctx context.Context, now swarmState, present string)
 	for name := range images.Of(slices.Values(services)) {
 		delete(former, name)
 	}
-	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(now.engines)), func(ctx context.Context, docker client.APIClient) error {
-		for name := range former {
-			_ = images.Untag(ctx, docker, name)
-		}
-		return nil
-	})
+	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(now.engines)),
+		func(ctx context.Context, docker client.APIClient) error {
+			for name := range former {
+				_ = images.Untag(ctx, docker, name)
+			}
+			return nil
+		})
 }

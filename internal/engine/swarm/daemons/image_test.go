@@ -29,14 +29,18 @@ type knowing struct {
 	asked     int
 }
 
-func (k *knowing) ImageInspect(context.Context, string, ...client.ImageInspectOption) (dockerimage.InspectResponse, error) {
+func (k *knowing) ImageInspect(
+	context.Context, string, ...client.ImageInspectOption,
+) (dockerimage.InspectResponse, error) {
 	if k.held == nil {
 		return dockerimage.InspectResponse{}, cerrdefs.ErrNotFound
 	}
 	return dockerimage.InspectResponse{RepoDigests: k.held}, nil
 }
 
-func (k *knowing) DistributionInspect(context.Context, string, string) (answer registry.DistributionInspect, err error) {
+func (k *knowing) DistributionInspect(
+	context.Context, string, string,
+) (answer registry.DistributionInspect, err error) {
 	k.asked++
 	if k.published == "" {
 		return answer, errors.New("no route to the registry")
@@ -60,19 +64,29 @@ func TestResidentImageIsPinned(t *testing.T) {
 		live, want string
 		asked      int
 	}{
-		"published":                           {name, knowing{published: now}, "", at(name, now), 1},
-		"published, and pulled before":        {name, knowing{held: pulled, published: now}, at(name, old), at(name, now), 1},
-		"without a tag":                       {"ops/trainyard", knowing{published: now}, "", at("ops/trainyard:latest", now), 1},
-		"not pinned by an earlier version":    {name, knowing{published: now}, name, at(name, now), 1},
-		"registry away":                       {name, knowing{held: pulled}, at(name, old), at(name, old), 1},
-		"registry away, manager lost it":      {name, knowing{}, at(name, old), at(name, old), 1},
-		"registry away, another tag":          {name, knowing{held: pulled}, at(name+"0", old), name, 1},
-		"registry away, never run":            {name, knowing{held: pulled}, "", name, 1},
-		"nowhere":                             {name, knowing{}, at("registry.example.com:5000/trainyard:2", old), "", 1},
-		"on the manager alone":                {name, knowing{held: []string{}, published: now}, name, name, 0},
-		"of another name on the manager":      {name, knowing{held: []string{at("elsewhere/trainyard", old)}, published: now}, "", name, 0},
-		"a digest":                            {at(name, old), knowing{published: now}, "", at(name, old), 1},
-		"a digest that the manager has":       {at(name, old), knowing{held: pulled, published: now}, at(name, now), at(name, old), 0},
+		"published": {name, knowing{published: now}, "", at(name, now), 1},
+		"published, and pulled before": {
+			name, knowing{held: pulled, published: now}, at(name, old), at(name, now), 1,
+		},
+		"without a tag": {
+			"ops/trainyard", knowing{published: now}, "", at("ops/trainyard:latest", now), 1,
+		},
+		"not pinned by an earlier version": {name, knowing{published: now}, name, at(name, now), 1},
+		"registry away":                    {name, knowing{held: pulled}, at(name, old), at(name, old), 1},
+		"registry away, manager lost it":   {name, knowing{}, at(name, old), at(name, old), 1},
+		"registry away, another tag":       {name, knowing{held: pulled}, at(name+"0", old), name, 1},
+		"registry away, never run":         {name, knowing{held: pulled}, "", name, 1},
+		"nowhere": {
+			name, knowing{}, at("registry.example.com:5000/trainyard:2", old), "", 1,
+		},
+		"on the manager alone": {name, knowing{held: []string{}, published: now}, name, name, 0},
+		"of another name on the manager": {
+			name, knowing{held: []string{at("elsewhere/trainyard", old)}, published: now}, "", name, 0,
+		},
+		"a digest": {at(name, old), knowing{published: now}, "", at(name, old), 1},
+		"a digest that the manager has": {
+			at(name, old), knowing{held: pulled, published: now}, at(name, now), at(name, old), 0,
+		},
 		"an ID":                               {now.String(), knowing{held: pulled}, "", now.String(), 0},
 		"an ID that the manager doesn't have": {now.String(), knowing{}, "", "", 1},
 	} {
@@ -81,14 +95,18 @@ func TestResidentImageIsPinned(t *testing.T) {
 			e := New(in, Program{}, images.New(in, images.NewTags()), members.Members{})
 			found := swarmState{manager: &test.manager, services: map[string]swarm.Service{}}
 			if test.live != "" {
-				service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: test.live}}}}
+				service := swarm.Service{Spec: swarm.ServiceSpec{
+					TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: test.live}},
+				}}
 				found.services[spec.ResidentName("lab", spec.KindAgent)] = service
 			}
 			got, err := e.pulledImage(t.Context(), found, spec.KindAgent, test.name, "agent.image")
 			if got.reference != test.want || (err == nil) != (test.want != "") || test.manager.asked != test.asked {
-				t.Errorf("it runs %q (%v) after %d questions, want %q after %d", got.reference, err, test.manager.asked, test.want, test.asked)
+				t.Errorf("it runs %q (%v) after %d questions, want %q after %d", got.reference, err, test.manager.asked,
+					test.want, test.asked)
 			}
-			if again, _ := e.pulledImage(t.Context(), found, spec.KindAgent, test.name, "agent.image"); again.reference != got.reference || test.manager.asked != test.asked {
+			if again, _ := e.pulledImage(t.Context(), found, spec.KindAgent, test.name,
+				"agent.image"); again.reference != got.reference || test.manager.asked != test.asked {
 				t.Errorf("asked again it is %q, after %d questions", again.reference, test.manager.asked)
 			}
 			if err != nil && !strings.Contains(err.Error(), "(agent.image) is not on the manager and can't be pulled") {
@@ -101,9 +119,13 @@ func TestResidentImageIsPinned(t *testing.T) {
 // TestRunsProgram: nodes name their architectures as their kernels do.
 func TestRunsProgram(t *testing.T) {
 	node := func(architecture string) swarm.Node {
-		return swarm.Node{Description: swarm.NodeDescription{Platform: swarm.Platform{OS: "linux", Architecture: architecture}}}
+		return swarm.Node{
+			Description: swarm.NodeDescription{Platform: swarm.Platform{OS: "linux", Architecture: architecture}},
+		}
 	}
-	for architecture, goes := range map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64"} {
+	for architecture, goes := range map[string]string{
+		"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64",
+	} {
 		if is, want := runsProgram(node(architecture), "amd64"), goes == "amd64"; is != want {
 			t.Errorf("a node of %s runs a program for amd64: %t, want %t", architecture, is, want)
 		}

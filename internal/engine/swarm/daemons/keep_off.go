@@ -30,11 +30,12 @@ func (e Daemons) KeepOff(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.UpdateService(ctx, m, services[i], services[i].Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-		next := live.Spec
-		next.TaskTemplate.Placement = spec.KeepOff(next.TaskTemplate.Placement, rejecting)
-		return next, live.Version == services[i].Version // otherwise the next call decides
-	})
+	return e.UpdateService(ctx, m, services[i], services[i].Spec.Name, "",
+		func(live swarm.Service) (swarm.ServiceSpec, bool) {
+			next := live.Spec
+			next.TaskTemplate.Placement = spec.KeepOff(next.TaskTemplate.Placement, rejecting)
+			return next, live.Version == services[i].Version // otherwise the next call decides
+		})
 }
 
 // rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its
@@ -51,7 +52,8 @@ func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 		return task.Status.State != swarm.TaskStateRunning && !dockerapi.Ended(task)
 	})
 	for id, task := range dockerapi.NewestByNode(tried) {
-		if id != "" && task.Status.State == swarm.TaskStateRejected && strings.Contains(task.Status.Err, images.ProgramRepository) && task.CreatedAt.After(service.UpdatedAt) {
+		if id != "" && task.Status.State == swarm.TaskStateRejected &&
+			strings.Contains(task.Status.Err, images.ProgramRepository) && task.CreatedAt.After(service.UpdatedAt) {
 			nodes = append(nodes, id)
 		}
 	}

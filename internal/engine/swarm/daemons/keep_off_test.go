@@ -25,15 +25,19 @@ func TestRejectingNodes(t *testing.T) {
 		tries []try
 		want  bool
 	}{
-		"it has not been tried":          {nil, false},
-		"it was rejected":                {[]try{rejected}, true},
-		"another one is prepared":        {[]try{rejected, {2 * time.Second, swarm.TaskStatePreparing, ""}}, true},
-		"another one waits":              {[]try{rejected, {2 * time.Second, swarm.TaskStateReady, ""}}, true},
-		"another one runs":               {[]try{rejected, {2 * time.Second, swarm.TaskStateRunning, ""}}, false},
-		"another one ran":                {[]try{rejected, {2 * time.Second, swarm.TaskStateFailed, "exit 1"}}, false},
-		"it was rejected before":         {[]try{{-time.Second, swarm.TaskStateRejected, missing}}, false},
-		"it was rejected before, anew":   {[]try{{-time.Second, swarm.TaskStateRejected, missing}, {time.Second, swarm.TaskStateNew, ""}}, false},
-		"its network was not there yet":  {[]try{{time.Second, swarm.TaskStateRejected, "network trainyard-lab not found"}}, false},
+		"it has not been tried":   {nil, false},
+		"it was rejected":         {[]try{rejected}, true},
+		"another one is prepared": {[]try{rejected, {2 * time.Second, swarm.TaskStatePreparing, ""}}, true},
+		"another one waits":       {[]try{rejected, {2 * time.Second, swarm.TaskStateReady, ""}}, true},
+		"another one runs":        {[]try{rejected, {2 * time.Second, swarm.TaskStateRunning, ""}}, false},
+		"another one ran":         {[]try{rejected, {2 * time.Second, swarm.TaskStateFailed, "exit 1"}}, false},
+		"it was rejected before":  {[]try{{-time.Second, swarm.TaskStateRejected, missing}}, false},
+		"it was rejected before, anew": {
+			[]try{{-time.Second, swarm.TaskStateRejected, missing}, {time.Second, swarm.TaskStateNew, ""}}, false,
+		},
+		"its network was not there yet": {
+			[]try{{time.Second, swarm.TaskStateRejected, "network trainyard-lab not found"}}, false,
+		},
 		"it ran before it was rejected":  {[]try{{-time.Second, swarm.TaskStateRunning, ""}, rejected}, true},
 		"it was rejected once, then ran": {[]try{rejected, {2 * time.Second, swarm.TaskStateComplete, ""}}, false},
 	} {

@@ -64,9 +64,10 @@ func (e Daemons) KeepKeys(ctx context.Context) error {
 		return err
 	}
 	if wanted, change := keysWanted(service, own, view, keys); change {
-		return e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return withKeys(live.Spec, wanted), live.Version == service.Version // otherwise the next call decides
-		})
+		return e.UpdateService(ctx, m, service, service.Spec.Name, "",
+			func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				return withKeys(live.Spec, wanted), live.Version == service.Version // otherwise the next call decides
+			})
 	}
 	return removeKeys(ctx, m, unusedKeys(service, own, view, keys))
 }

@@ -22,10 +22,11 @@ func TestAgentKeyMadeAtOnce(t *testing.T) {
 	m, err := e.Connection.Manager(t.Context())
 	swarmtest.Must(t, err)
 	made := make([][]swarm.Secret, 8)
-	swarmtest.Must(t, dockerapi.InParallel(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, func(ctx context.Context, i int) (err error) {
-		made[i], err = e.addKey(ctx, m, nil)
-		return err
-	}))
+	swarmtest.Must(t,
+		dockerapi.InParallel(t.Context(), []int{0, 1, 2, 3, 4, 5, 6, 7}, func(ctx context.Context, i int) (err error) {
+			made[i], err = e.addKey(ctx, m, nil)
+			return err
+		}))
 	all, err := e.agentKeys(t.Context(), m)
 	swarmtest.Must(t, err)
 	for _, keys := range made {

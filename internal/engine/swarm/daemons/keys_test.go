@@ -59,11 +59,13 @@ func TestIsSpent(t *testing.T) {
 		"a node has left":                       {keys: keys{keyOf(1, 1, "a", "b", "left")}, want: true},
 		"a node has left before it was noted":   {keys: keys{keyOf(1, 1)}, tasks: tasks{runsOn("left", 1)}, want: true},
 		"a node with the old key has left":      {keys: keys{keyOf(1, 2, "a", "left"), keyOf(2, 1, "a")}},
-		"a task of the old key was left":        {keys: keys{keyOf(1, 2), keyOf(2, 1)}, tasks: tasks{runsOn("left", 1)}},
-		"a task has no node yet":                {keys: keys{keyOf(1, 1)}, tasks: tasks{runsOn("", 1)}},
-		"it is some months old":                 {keys: keys{keyOf(1, 300, "a")}},
-		"it is more than a year old":            {keys: keys{keyOf(1, 366, "a")}, want: true},
-		"the old one is":                        {keys: keys{keyOf(1, 366, "a"), keyOf(2, 1, "a")}},
+		"a task of the old key was left": {
+			keys: keys{keyOf(1, 2), keyOf(2, 1)}, tasks: tasks{runsOn("left", 1)},
+		},
+		"a task has no node yet":     {keys: keys{keyOf(1, 1)}, tasks: tasks{runsOn("", 1)}},
+		"it is some months old":      {keys: keys{keyOf(1, 300, "a")}},
+		"it is more than a year old": {keys: keys{keyOf(1, 366, "a")}, want: true},
+		"the old one is":             {keys: keys{keyOf(1, 366, "a"), keyOf(2, 1, "a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := isSpent(test.keys, test.tasks, view, time.Now()); got != test.want {
@@ -96,8 +98,10 @@ func TestKeysWanted(t *testing.T) {
 		"it is new":                   {has: numbers{2}, tasks: tasks{runsOn("a", 2)}, want: numbers{3, 2}},
 		"another is being handed out": {has: numbers{2, 1}, want: numbers{3, 2, 1}},
 		"somebody took all":           {want: numbers{3}},
-		"no agent has it":             {has: numbers{3, 2}, tasks: tasks{runsOn("a", 2), runsOn("b", 2)}, unused: numbers{1}},
-		"one lacks it":                {has: numbers{3, 2}, tasks: tasks{runsOn("a", 3, 2), runsOn("b", 2)}, unused: numbers{1}},
+		"no agent has it": {
+			has: numbers{3, 2}, tasks: tasks{runsOn("a", 2), runsOn("b", 2)}, unused: numbers{1},
+		},
+		"one lacks it": {has: numbers{3, 2}, tasks: tasks{runsOn("a", 3, 2), runsOn("b", 2)}, unused: numbers{1}},
 		"one is starting without it": {
 			has: numbers{3, 2}, tasks: tasks{runsOn("a", 3, 2), agentOn("b", swarm.TaskStatePreparing, running, 2)},
 			unused: numbers{1},
@@ -110,8 +114,9 @@ func TestKeysWanted(t *testing.T) {
 			has: numbers{3, 2}, tasks: tasks{runsOn("a", 3, 2), agentOn("b", running, shutdown, 2)}, want: numbers{3},
 		},
 		"those that can't get it lack it": {
-			has: numbers{3, 2}, tasks: tasks{runsOn("a", 3, 2), runsOn("down", 2), runsOn("paused", 2), runsOn("left", 2)},
-			want: numbers{3},
+			has:   numbers{3, 2},
+			tasks: tasks{runsOn("a", 3, 2), runsOn("down", 2), runsOn("paused", 2), runsOn("left", 2)},
+			want:  numbers{3},
 		},
 		"it is alone": {has: numbers{3}, tasks: tasks{runsOn("a", 3)}, unused: numbers{1, 2}},
 		"it is alone, and an agent is ending": {
@@ -123,7 +128,9 @@ func TestKeysWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := []swarm.Secret{keyOf(1, 0), keyOf(2, 0), keyOf(3, 0)}
-			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: agentWith(test.has...)}}}
+			service := swarm.Service{
+				Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: agentWith(test.has...)}},
+			}
 			got, change := keysWanted(service, test.tasks, view, keys)
 			if change != (test.want != nil) {
 				t.Fatalf("there is a change: %t", change)

@@ -31,8 +31,11 @@ func noResidents(goos, given string) string {
 	if goos == "linux" || given != "" {
 		return ""
 	}
-	return fmt.Sprintf("a cluster's controller and agents run from a Linux image of Trainyard, which can't be built from this program for %s: "+
-		"push an image with the trainyard-agent of a Linux release to a registry, and set the provider's docker.controller_image to it", engine.System(goos))
+	return fmt.Sprintf("a cluster's controller and agents run from a Linux image of Trainyard, which can't be built "+
+		"from this program for %s: "+
+		"push an image with the trainyard-agent of a Linux release to a registry, and set the provider's "+
+		"docker.controller_image to it",
+		engine.System(goos))
 }
 
 // Image returns the image of a program.
@@ -54,7 +57,8 @@ func (p Program) Image() (v1.Image, error) {
 		return nil, err
 	}
 	program.Mode = 0o755
-	return image.Build(v1.Config{Entrypoint: []string{ProgramPath}, Env: []string{libraryPath}}, append(libraries, program)...)
+	return image.Build(v1.Config{Entrypoint: []string{ProgramPath}, Env: []string{libraryPath}},
+		append(libraries, program)...)
 }
 
 // libraryPath lists where NVIDIA's container runtime may put its libraries, depending on the distribution that it

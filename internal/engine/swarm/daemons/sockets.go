@@ -80,7 +80,8 @@ func (e Daemons) controllerSocket(ctx context.Context, now swarmState, without [
 		}
 		return nil
 	})
-	if present := mountedSocket(now.services[spec.ResidentName(e.Cluster, spec.KindController)]); len(sockets) == 0 && present != "" {
+	if present := mountedSocket(now.services[spec.ResidentName(e.Cluster, spec.KindController)]); len(sockets) == 0 &&
+		present != "" {
 		return present, nil, err
 	}
 	socket, elsewhere = ChooseSocket(sockets)

@@ -38,15 +38,30 @@ func TestSocketOfHost(t *testing.T) {
 		on    string // the Engine's machine; "" if it doesn't answer
 		want  string
 	}{
-		"its attribute":               {host: domain.Host{Address: "ssh://gpu1/run/other.sock", Socket: "/run/own.sock"}, want: "/run/own.sock"},
-		"the path in its address":     {host: domain.Host{Address: "ssh://gpu1/run/other.sock"}, want: "/run/other.sock"},
-		"where docker finds it there": {host: domain.Host{Address: "ssh://gpu1"}, found: map[string]string{"ssh://gpu1": "/run/user/1000/docker.sock"}, on: "gpu1", want: "/run/user/1000/docker.sock"},
-		"over SSH":                    {host: domain.Host{Address: "ssh://gpu1"}, on: "gpu1", want: endpoint.DefaultSocket},
-		"over TLS":                    {host: domain.Host{Address: "tcp://gpu1"}, on: "gpu1", want: endpoint.DefaultSocket},
-		"on this machine":             {host: domain.Host{Address: "unix:///run/user/1000/docker.sock"}, on: here, want: "/run/user/1000/docker.sock"},
-		"through a tunnel":            {host: domain.Host{Address: "unix:///tmp/tunnel.sock"}, on: "gpu1", want: endpoint.DefaultSocket},
-		"at the default":              {host: domain.Host{Address: "unix://" + endpoint.DefaultSocket}, on: "gpu1", want: endpoint.DefaultSocket},
-		"without an answer":           {host: domain.Host{Address: "ssh://gpu1"}},
+		"its attribute": {
+			host: domain.Host{Address: "ssh://gpu1/run/other.sock", Socket: "/run/own.sock"}, want: "/run/own.sock",
+		},
+		"the path in its address": {
+			host: domain.Host{Address: "ssh://gpu1/run/other.sock"}, want: "/run/other.sock",
+		},
+		"where docker finds it there": {
+			host:  domain.Host{Address: "ssh://gpu1"},
+			found: map[string]string{"ssh://gpu1": "/run/user/1000/docker.sock"}, on: "gpu1",
+			want: "/run/user/1000/docker.sock",
+		},
+		"over SSH": {host: domain.Host{Address: "ssh://gpu1"}, on: "gpu1", want: endpoint.DefaultSocket},
+		"over TLS": {host: domain.Host{Address: "tcp://gpu1"}, on: "gpu1", want: endpoint.DefaultSocket},
+		"on this machine": {
+			host: domain.Host{Address: "unix:///run/user/1000/docker.sock"}, on: here,
+			want: "/run/user/1000/docker.sock",
+		},
+		"through a tunnel": {
+			host: domain.Host{Address: "unix:///tmp/tunnel.sock"}, on: "gpu1", want: endpoint.DefaultSocket,
+		},
+		"at the default": {
+			host: domain.Host{Address: "unix://" + endpoint.DefaultSocket}, on: "gpu1", want: endpoint.DefaultSocket,
+		},
+		"without an answer": {host: domain.Host{Address: "ssh://gpu1"}},
 	} {
 		got := DeclaredSocket(test.host)
 		if got == "" {
@@ -65,10 +80,15 @@ func TestChooseSocket(t *testing.T) {
 		want      string
 		elsewhere []string
 	}{
-		"no manager":       {want: endpoint.DefaultSocket},
-		"one":              {sockets: map[string]string{"a": own}, want: own},
-		"most of them":     {sockets: map[string]string{"a": own, "b": other, "c": own}, want: own, elsewhere: []string{"b"}},
-		"each another one": {sockets: map[string]string{"a": own, "b": other, "c": endpoint.DefaultSocket}, want: endpoint.DefaultSocket, elsewhere: []string{"a", "b"}},
+		"no manager": {want: endpoint.DefaultSocket},
+		"one":        {sockets: map[string]string{"a": own}, want: own},
+		"most of them": {
+			sockets: map[string]string{"a": own, "b": other, "c": own}, want: own, elsewhere: []string{"b"},
+		},
+		"each another one": {
+			sockets: map[string]string{"a": own, "b": other, "c": endpoint.DefaultSocket}, want: endpoint.DefaultSocket,
+			elsewhere: []string{"a", "b"},
+		},
 		"none the default": {sockets: map[string]string{"a": own, "b": other}, want: other, elsewhere: []string{"a"}},
 	} {
 		got, elsewhere := ChooseSocket(test.sockets)

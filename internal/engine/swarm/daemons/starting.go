@@ -26,7 +26,9 @@ const (
 
 // gather queries the agents of a cluster, and waits for those that were just started: an apply that creates a cluster
 // continues with its GPUs right away.
-func (e Agents) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
+func (e Agents) gather(
+	ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, nodes []string, q telemetry.Query,
+) (reports telemetry.Reports, why string, err error) {
 	from := e.Reads
 	ask := func(ctx context.Context) (telemetry.Reports, string) {
 		return e.askAgents(ctx, from, engines, nodes, q)
@@ -40,7 +42,10 @@ func (e Agents) gather(ctx context.Context, cluster domain.Cluster, engines map[
 
 // gatherBy queries agents by ask, and repeats that for as long as patienceFor allows for the silent ones; why is the
 // reason for hosts without a report. Silent agents never lose the reports of the others.
-func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Context) (telemetry.Reports, string), patienceFor func(ctx context.Context, silent []string) (time.Duration, error)) (reports telemetry.Reports, why string, err error) {
+func gatherBy(
+	ctx context.Context, cluster domain.Cluster, ask func(context.Context) (telemetry.Reports, string),
+	patienceFor func(ctx context.Context, silent []string) (time.Duration, error),
+) (reports telemetry.Reports, why string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, dockerapi.ErrSilent)
 	defer cancel()
 	var since time.Time // when the current patience began
@@ -101,11 +106,14 @@ func (e Agents) patienceFor(ctx context.Context, from dockerapi.Reads, silent []
 	if err != nil {
 		return 0, err
 	}
-	return agentPatience(services[i], dockerapi.TasksByService(tasks)[services[i].ID], dockerapi.NewNodes(nodes), silent, time.Now()), nil
+	return agentPatience(services[i], dockerapi.TasksByService(tasks)[services[i].ID], dockerapi.NewNodes(nodes),
+		silent, time.Now()), nil
 }
 
 // agentPatience returns how long to wait for the silent nodes' agents, by the state of their service in the Swarm.
-func agentPatience(service swarm.Service, own []swarm.Task, view dockerapi.Nodes, silent []string, now time.Time) time.Duration {
+func agentPatience(
+	service swarm.Service, own []swarm.Task, view dockerapi.Nodes, silent []string, now time.Time,
+) time.Duration {
 	newest := dockerapi.NewestByNode(own)
 	runs := func(task swarm.Task) bool {
 		return task.Status.State == swarm.TaskStateRunning && task.DesiredState == swarm.TaskStateRunning

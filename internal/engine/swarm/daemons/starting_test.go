@@ -19,8 +19,11 @@ import (
 // TestSilentNodes: an agent that has not found the GPUs yet is waited for like a silent one, so that a plan right after
 // its start does not report unknown GPUs.
 func TestSilentNodes(t *testing.T) {
-	cluster := domain.Cluster{Hosts: map[string]domain.Host{"told": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}}}
-	got := silentNodes(cluster, telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}, "b": {Node: "b", Starting: true}}})
+	cluster := domain.Cluster{
+		Hosts: map[string]domain.Host{"told": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}},
+	}
+	got := silentNodes(cluster,
+		telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}, "b": {Node: "b", Starting: true}}})
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("silent are %v", got)
@@ -43,7 +46,9 @@ func TestGather(t *testing.T) {
 		"it is worth some":               {patience: agentWaking, took: 10*time.Second + agentRetry},
 		"it is worth more than there is": {patience: time.Hour, took: agentsPatience},
 		"nobody can tell in time":        {ask: untilLate, took: agentsPatience},
-		"nobody can tell":                {ask: func(context.Context) error { return failed }, took: 5 * time.Second, fails: failed},
+		"nobody can tell": {
+			ask: func(context.Context) error { return failed }, took: 5 * time.Second, fails: failed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,12 +61,13 @@ func TestGather(t *testing.T) {
 						return telemetry.Reports{}, "it took too long"
 					}
 				}
-				reports, why, err := gatherBy(t.Context(), cluster, agents, func(ctx context.Context, silent []string) (time.Duration, error) {
-					if test.ask == nil {
-						return test.patience, nil
-					}
-					return 0, test.ask(ctx)
-				})
+				reports, why, err := gatherBy(t.Context(), cluster, agents,
+					func(ctx context.Context, silent []string) (time.Duration, error) {
+						if test.ask == nil {
+							return test.patience, nil
+						}
+						return 0, test.ask(ctx)
+					})
 				if !errors.Is(err, test.fails) || len(reports.Reports) != 1 || why != "b is silent" {
 					t.Errorf("%d told, and another did not, as %s: %v", len(reports.Reports), why, err)
 				}
@@ -75,11 +81,14 @@ func TestGather(t *testing.T) {
 
 func TestAgentPatience(t *testing.T) {
 	node := func(state swarm.NodeState, availability swarm.NodeAvailability) swarm.Node {
-		return swarm.Node{ID: "a", Spec: swarm.NodeSpec{Availability: availability}, Status: swarm.NodeStatus{State: state}}
+		return swarm.Node{
+			ID: "a", Spec: swarm.NodeSpec{Availability: availability}, Status: swarm.NodeStatus{State: state},
+		}
 	}
 	in := func(states ...swarm.TaskState) (tasks []swarm.Task) {
 		for _, state := range states {
-			tasks = append(tasks, swarm.Task{NodeID: "a", Status: swarm.TaskStatus{State: state}, DesiredState: swarm.TaskStateRunning})
+			tasks = append(tasks,
+				swarm.Task{NodeID: "a", Status: swarm.TaskStatus{State: state}, DesiredState: swarm.TaskStateRunning})
 		}
 		return tasks
 	}
@@ -97,24 +106,36 @@ func TestAgentPatience(t *testing.T) {
 		off   []string
 		want  time.Duration
 	}{
-		"not ordered yet":          {node: ready, want: agentArrival},
-		"being pulled":             {node: ready, tasks: in(swarm.TaskStatePreparing), want: agentArrival},
-		"runs and is silent":       {node: ready, tasks: in(swarm.TaskStateRunning), want: agentWaking},
-		"has just begun to run":    {node: ready, tasks: young, want: agentSettling},
-		"beside a young one":       {node: ready, tasks: append(in(swarm.TaskStateRunning), another), want: agentSettling},
-		"about to be replaced":     {node: ready, tasks: leaving, want: agentArrival},
-		"replaces a former one":    {node: ready, tasks: in(swarm.TaskStateShutdown, swarm.TaskStateStarting), want: agentArrival},
-		"rejected":                 {node: ready, tasks: in(swarm.TaskStateRejected)},
-		"kept off":                 {node: ready, off: []string{"a"}},
-		"on another node":          {node: ready, off: []string{"b"}, want: agentArrival},
-		"of a host that is down":   {node: node(swarm.NodeStateDown, swarm.NodeAvailabilityActive), tasks: in(swarm.TaskStateRunning)},
-		"of a drained host":        {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityDrain)},
-		"that ran before a pause":  {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityPause), tasks: in(swarm.TaskStateRunning), want: agentWaking},
+		"not ordered yet":       {node: ready, want: agentArrival},
+		"being pulled":          {node: ready, tasks: in(swarm.TaskStatePreparing), want: agentArrival},
+		"runs and is silent":    {node: ready, tasks: in(swarm.TaskStateRunning), want: agentWaking},
+		"has just begun to run": {node: ready, tasks: young, want: agentSettling},
+		"beside a young one": {
+			node: ready, tasks: append(in(swarm.TaskStateRunning), another), want: agentSettling,
+		},
+		"about to be replaced": {node: ready, tasks: leaving, want: agentArrival},
+		"replaces a former one": {
+			node: ready, tasks: in(swarm.TaskStateShutdown, swarm.TaskStateStarting), want: agentArrival,
+		},
+		"rejected":        {node: ready, tasks: in(swarm.TaskStateRejected)},
+		"kept off":        {node: ready, off: []string{"a"}},
+		"on another node": {node: ready, off: []string{"b"}, want: agentArrival},
+		"of a host that is down": {
+			node: node(swarm.NodeStateDown, swarm.NodeAvailabilityActive), tasks: in(swarm.TaskStateRunning),
+		},
+		"of a drained host": {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityDrain)},
+		"that ran before a pause": {
+			node: node(swarm.NodeStateReady, swarm.NodeAvailabilityPause), tasks: in(swarm.TaskStateRunning),
+			want: agentWaking,
+		},
 		"of a host that is paused": {node: node(swarm.NodeStateReady, swarm.NodeAvailabilityPause)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: spec.KeepOff(nil, test.off)}}}
-			if got := agentPatience(service, test.tasks, dockerapi.NewNodes([]swarm.Node{test.node}), []string{"a"}, now); got != test.want {
+			service := swarm.Service{
+				Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: spec.KeepOff(nil, test.off)}},
+			}
+			if got := agentPatience(service, test.tasks, dockerapi.NewNodes([]swarm.Node{test.node}), []string{"a"},
+				now); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -37,9 +37,13 @@ func (e Daemons) Residents(ctx context.Context) (domain.Residents, error) {
 	if err != nil {
 		return domain.Residents{}, err
 	}
-	r := residentView{cluster: document.Spec, nodes: dockerapi.NewNodes(nodes), tasks: dockerapi.TasksByService(tasks), now: time.Now()}
+	r := residentView{
+		cluster: document.Spec, nodes: dockerapi.NewNodes(nodes), tasks: dockerapi.TasksByService(tasks),
+		now: time.Now(),
+	}
 	for _, service := range services {
-		if spec.BelongsTo(service, e.Cluster) && service.Spec.Name == spec.ResidentName(e.Cluster, spec.KindController) {
+		if spec.BelongsTo(service, e.Cluster) &&
+			service.Spec.Name == spec.ResidentName(e.Cluster, spec.KindController) {
 			r.controller = &service
 		}
 		if isAgent(service, e.Cluster) {
@@ -77,7 +81,8 @@ func (r residentView) residents() domain.Residents {
 // absent returns the state of a resident without a service.
 func (r residentView) absent(kind string) domain.Resident {
 	return domain.Resident{
-		State: domain.ResidentAbsent, Error: fmt.Sprintf("service %s is missing", spec.ResidentName(r.cluster.Name, kind)),
+		State:  domain.ResidentAbsent,
+		Error:  fmt.Sprintf("service %s is missing", spec.ResidentName(r.cluster.Name, kind)),
 		Advice: "The next apply that changes the cluster or a group recreates it.",
 	}
 }
@@ -100,7 +105,10 @@ func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 		return domain.Resident{State: domain.ResidentAbsent, Host: name, Error: trouble, Excused: true}
 	}
 	if !r.nodes.Meets(host.ID, r.agent.Spec) {
-		agent = domain.Resident{State: domain.ResidentAbsent, Host: name, Error: "the host lacks Trainyard's image", Excused: host.Address == ""}
+		agent = domain.Resident{
+			State: domain.ResidentAbsent, Host: name, Error: "the host lacks Trainyard's image",
+			Excused: host.Address == "",
+		}
 		agent.Advice = r.imageAdvice(name, host)
 	}
 	return agent
@@ -110,17 +118,21 @@ func (r residentView) agentOf(name string, host domain.Host) domain.Resident {
 func (r residentView) imageAdvice(name string, host domain.Host) string {
 	const registry = "set the provider's docker.controller_image to a Trainyard image that the host can pull"
 	if node, found := r.nodes[host.ID]; found && !runsProgram(node, runtime.GOARCH) {
-		return fmt.Sprintf("The image is built for %s, the host is %s: %s.", runtime.GOARCH, node.Description.Platform.Architecture, registry)
+		return fmt.Sprintf("The image is built for %s, the host is %s: %s.", runtime.GOARCH,
+			node.Description.Platform.Architecture, registry)
 	}
 	if host.Address == "" {
-		return fmt.Sprintf("Declare the host with its address (hosts = { %s = { address = \"ssh://…\" } }), so that the image can be loaded there, or %s.", name, registry)
+		return fmt.Sprintf("Declare the host with its address (hosts = { %s = { address = \"ssh://…\" } }), so that "+
+			"the image can be loaded there, or %s.", name, registry)
 	}
-	return fmt.Sprintf("Loading it failed, or it was removed since. Check that the host's Docker Engine answers at %s; the next apply that changes the cluster or a group loads it.", host.Address)
+	return fmt.Sprintf("Loading it failed, or it was removed since. Check that the host's Docker Engine answers at "+
+		"%s; the next apply that changes the cluster or a group loads it.", host.Address)
 }
 
 // judge returns a resident's state from the tasks of its service, or those of one node, oldest first.
 func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resident {
-	own = slices.DeleteFunc(slices.Clone(own), func(t swarm.Task) bool { return t.DesiredState == swarm.TaskStateRemove })
+	own = slices.DeleteFunc(slices.Clone(own),
+		func(t swarm.Task) bool { return t.DesiredState == swarm.TaskStateRemove })
 	if len(own) == 0 {
 		return domain.Resident{State: domain.ResidentStarting}
 	}
@@ -131,7 +143,8 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 	}
 	if newest.Status.State == swarm.TaskStateRunning && newest.DesiredState == swarm.TaskStateRunning {
 		// One that just failed may fail again. The host's clock may be ahead of this one.
-		if len(own) == 1 || !crashed(own[len(own)-2], service) || r.now.Sub(newest.Status.Timestamp).Abs() > domain.ResidentSettled {
+		if len(own) == 1 || !crashed(own[len(own)-2], service) ||
+			r.now.Sub(newest.Status.Timestamp).Abs() > domain.ResidentSettled {
 			resident.State = domain.ResidentRunning
 		}
 		return resident
@@ -147,7 +160,8 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		if !dockerapi.Ended(task) {
 			continue
 		}
-		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown || task.Status.Timestamp.Sub(task.CreatedAt) > domain.ResidentInARow {
+		if task.CreatedAt.Before(service.UpdatedAt) || task.Status.State == swarm.TaskStateShutdown ||
+			task.Status.Timestamp.Sub(task.CreatedAt) > domain.ResidentInARow {
 			break
 		}
 		resident.Attempts++
@@ -186,8 +200,10 @@ func (r residentView) advice(service swarm.Service, failing domain.Resident) str
 	container := service.Spec.TaskTemplate.ContainerSpec
 	for _, m := range container.Mounts {
 		if m.Type == mount.TypeBind && strings.Contains(failing.Error, m.Source) && m.Target == socketPath {
-			return fmt.Sprintf("The controller mounts the host's Docker socket. Run docker context inspect --format '{{.Endpoints.docker.Host}}' on the host, "+
-				"and set hosts[%q].socket to the path after unix://. A host without a socket can't run the controller: make another host a manager.", failing.Host)
+			return fmt.Sprintf("The controller mounts the host's Docker socket. Run docker context inspect --format "+
+				"'{{.Endpoints.docker.Host}}' on the host, "+
+				"and set hosts[%q].socket to the path after unix://. A host without a socket can't run the "+
+				"controller: make another host a manager.", failing.Host)
 		}
 	}
 	if images.IsLocal(container.Image) && strings.Contains(failing.Error, container.Image) {

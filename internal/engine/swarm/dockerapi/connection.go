@@ -42,7 +42,10 @@ type Connection struct {
 // New returns the connection to the Swarm of a cluster, without any I/O.
 func New(cluster domain.ClusterRef, settings engine.Settings) (*Connection, error) {
 	endpoints := slices.Compact(append([]string{cluster.Endpoint}, settings.Endpoints...))
-	c := &Connection{cluster: cluster.Name, Settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}, sockets: map[string]string{}}
+	c := &Connection{
+		cluster: cluster.Name, Settings: settings, endpoints: endpoints, clients: map[string]*client.Client{},
+		sockets: map[string]string{},
+	}
 	for _, endpoint := range endpoints {
 		if _, err := c.Client(endpoint); err != nil {
 			return nil, err
@@ -289,7 +292,8 @@ func Explain(endpoint string, err error) (elsewhere bool, explained error) {
 }
 
 // ErrNoManager is returned by an Engine that does not manage a Swarm, or manages one without a leader.
-var ErrNoManager = fmt.Errorf("%w: the Engine is not a Swarm manager; set the endpoint to that of a manager, or declare the cluster's hosts with their addresses to have them form a Swarm", engine.ErrNotFormed)
+var ErrNoManager = fmt.Errorf("%w: the Engine is not a Swarm manager; set the endpoint to that of a manager, or "+
+	"declare the cluster's hosts with their addresses to have them form a Swarm", engine.ErrNotFormed)
 
 // endpointName returns an endpoint's name for errors.
 func endpointName(endpoint string, c *client.Client) string {

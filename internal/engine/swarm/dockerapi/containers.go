@@ -15,7 +15,8 @@ func ClearEnded(ctx context.Context, host client.APIClient, some filters.Args) (
 	left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: some})
 	left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
 	_ = InParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
-		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be removing it too
+		// the Swarm may be removing it too
+		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true})
 		return nil
 	})
 	return len(left), err

@@ -11,7 +11,9 @@ import (
 
 // Engines returns the reachable Engines by node ID: that of the manager, and those of hosts with an address in the
 // cluster's document, which the controller can't reach.
-func (c *Connection) Engines(ctx context.Context, documents engine.Store, m Manager) (map[string]client.APIClient, error) {
+func (c *Connection) Engines(
+	ctx context.Context, documents engine.Store, m Manager,
+) (map[string]client.APIClient, error) {
 	engines := map[string]client.APIClient{}
 	document, err := engine.Cluster(ctx, documents)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {

@@ -31,11 +31,15 @@ func TestLogOutside(t *testing.T) {
 	}{
 		"a log":                {swarmtest.Frames(stdcopy.Stdout), engine.LogOptions{}, bounded.Log},
 		"a log of empty lines": {swarmtest.OneFrame(stdcopy.Stdout, "\n"), engine.LogOptions{}, bounded.Log},
-		"a log for a policy":   {swarmtest.Frames(stdcopy.Stderr), engine.LogOptions{Tail: 20_000, Most: bounded.ProgressLog}, bounded.ProgressLog},
-		"a log in one frame":   {swarmtest.OneFrame(stdcopy.Stdout, "x\n"), engine.LogOptions{}, bounded.Log},
+		"a log for a policy": {
+			swarmtest.Frames(stdcopy.Stderr), engine.LogOptions{Tail: 20_000, Most: bounded.ProgressLog},
+			bounded.ProgressLog,
+		},
+		"a log in one frame": {swarmtest.OneFrame(stdcopy.Stdout, "x\n"), engine.LogOptions{}, bounded.Log},
 	} {
 		t.Run(name, func(t *testing.T) {
-			acctest.RefusesMore(t, func(*testing.T) error { return readLog(source.frames, source.options) }, source.most)
+			acctest.RefusesMore(t, func(*testing.T) error { return readLog(source.frames, source.options) },
+				source.most)
 		})
 	}
 	// Only the end of a long log is kept.

@@ -36,7 +36,8 @@ func TestDemultiplex(t *testing.T) {
 		"an unknown kind":          {"\x07\x00\x00\x00\x00\x00\x00\x01a", "a frame of unknown type 7"},
 		"a fault of the Engine":    {"\x03\x00\x00\x00\x00\x00\x00\x06no log", "no log"},
 	} {
-		if err := Demultiplex(io.Discard, io.Discard, strings.NewReader(test.frames)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := Demultiplex(io.Discard, io.Discard, strings.NewReader(test.frames)); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -58,6 +58,7 @@ func (c *Connection) RemoveConfig(ctx context.Context, id string) error {
 
 // Foreign returns the error for a name that belongs to something that is not Trainyard's.
 func Foreign(name string) error {
-	return fmt.Errorf("the Swarm already has a config object %q that is not Trainyard's, or has lost its labels: remove it (docker config rm %s), "+
+	return fmt.Errorf("the Swarm already has a config object %q that is not Trainyard's, or has lost its labels: "+
+		"remove it (docker config rm %s), "+
 		"or rename the cluster or the group", name, name)
 }

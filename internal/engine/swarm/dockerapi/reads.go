@@ -47,7 +47,8 @@ func Live(c *Connection) Reads {
 		}),
 		Residents: ask(c, func(ctx context.Context, m Manager) ([]swarm.Task, error) {
 			return m.TaskList(ctx, swarm.TaskListOptions{Filters: filters.NewArgs(
-				filters.Arg("label", spec.LabelCluster+"="+c.cluster), filters.Arg("label", spec.LabelKind), // members lack this label
+				// members lack this label
+				filters.Arg("label", spec.LabelCluster+"="+c.cluster), filters.Arg("label", spec.LabelKind),
 			)})
 		}),
 		Networks: ask(c, func(ctx context.Context, m Manager) ([]network.Summary, error) {
@@ -58,7 +59,9 @@ func Live(c *Connection) Reads {
 }
 
 // ServicesWithTasks returns the services, and their tasks as [TasksByService] has them.
-func (r Reads) ServicesWithTasks(ctx context.Context) (services []swarm.Service, tasks map[string][]swarm.Task, err error) {
+func (r Reads) ServicesWithTasks(
+	ctx context.Context,
+) (services []swarm.Service, tasks map[string][]swarm.Task, err error) {
 	if services, err = r.Services(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -102,5 +105,8 @@ func (r Reads) Remembered(cluster string) Reads {
 		}
 		return found, err
 	}
-	return Reads{Nodes: engine.Once(r.Nodes), Configs: engine.Once(configs), Services: services, Tasks: engine.Once(r.Tasks), Residents: engine.Once(r.Residents), Networks: engine.Once(r.Networks), Seals: seals}
+	return Reads{
+		Nodes: engine.Once(r.Nodes), Configs: engine.Once(configs), Services: services, Tasks: engine.Once(r.Tasks),
+		Residents: engine.Once(r.Residents), Networks: engine.Once(r.Networks), Seals: seals,
+	}
 }

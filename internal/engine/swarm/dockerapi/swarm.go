@@ -94,7 +94,10 @@ const UpdateAttempts = 10
 
 // UpdateService changes a service to what next returns, if that is a change. If somebody else changes it meanwhile,
 // next is called again with the new version.
-func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
+func (s Swarm) UpdateService(
+	ctx context.Context, m Manager, live swarm.Service, name, auth string,
+	next func(live swarm.Service) (swarm.ServiceSpec, bool),
+) error {
 	for range UpdateAttempts {
 		if live.ID == "" {
 			var err error
@@ -103,7 +106,8 @@ func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service,
 			}
 		}
 		if !spec.BelongsTo(live, s.Cluster) {
-			return fmt.Errorf("service %q no longer belongs to cluster %q: remove it, or rename the group or the role", name, s.Cluster)
+			return fmt.Errorf("service %q no longer belongs to cluster %q: remove it, or rename the group or the role",
+				name, s.Cluster)
 		}
 		spec, changed := next(live)
 		if !changed {

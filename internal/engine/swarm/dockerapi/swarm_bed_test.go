@@ -43,22 +43,27 @@ func TestUpdateOfWhatOthersChange(t *testing.T) {
 	asked := 0
 	change := func(times int) error {
 		asked = 0
-		return e.UpdateService(t.Context(), m, inspect(), "contended", "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			if asked++; asked <= times {
-				theirs := inspect()
-				theirs.Spec.Labels["theirs"] = strconv.Itoa(asked)
-				_, err := m.ServiceUpdate(t.Context(), theirs.ID, theirs.Version, theirs.Spec, swarm.ServiceUpdateOptions{})
-				swarmtest.Must(t, err)
-			}
-			live.Spec.TaskTemplate.ContainerSpec.Env = []string{"OURS=1"}
-			return live.Spec, true
-		})
+		return e.UpdateService(t.Context(), m, inspect(), "contended", "",
+			func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				if asked++; asked <= times {
+					theirs := inspect()
+					theirs.Spec.Labels["theirs"] = strconv.Itoa(asked)
+					_, err := m.ServiceUpdate(t.Context(), theirs.ID, theirs.Version, theirs.Spec,
+						swarm.ServiceUpdateOptions{})
+					swarmtest.Must(t, err)
+				}
+				live.Spec.TaskTemplate.ContainerSpec.Env = []string{"OURS=1"}
+				return live.Spec, true
+			})
 	}
 	swarmtest.Must(t, change(2))
-	if got := inspect().Spec; asked != 3 || got.Labels["theirs"] != "2" || strings.Join(got.TaskTemplate.ContainerSpec.Env, " ") != "OURS=1" {
-		t.Errorf("after being asked %d times it has labels %v and the environment %v", asked, got.Labels, got.TaskTemplate.ContainerSpec.Env)
+	if got := inspect().Spec; asked != 3 || got.Labels["theirs"] != "2" ||
+		strings.Join(got.TaskTemplate.ContainerSpec.Env, " ") != "OURS=1" {
+		t.Errorf("after being asked %d times it has labels %v and the environment %v", asked, got.Labels,
+			got.TaskTemplate.ContainerSpec.Env)
 	}
-	if err := change(dockerapi.UpdateAttempts); err == nil || !strings.Contains(err.Error(), "others changed it 10 times in a row") {
+	if err := change(dockerapi.UpdateAttempts); err == nil ||
+		!strings.Contains(err.Error(), "others changed it 10 times in a row") {
 		t.Errorf("a service that others keep changing: %v", err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 // Ended reports whether a task will not run any more.
 func Ended(task swarm.Task) bool {
 	switch task.Status.State {
-	case swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
+	case swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown,
+		swarm.TaskStateOrphaned:
 		return true
 	}
 	return false

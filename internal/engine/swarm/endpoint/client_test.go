@@ -58,7 +58,8 @@ func TestNoPipe(t *testing.T) {
 }
 
 func TestPermissionFailure(t *testing.T) {
-	err := socketFailure("/run/docker.sock", &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
+	err := socketFailure("/run/docker.sock",
+		&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
 	expect(t, err, sshclient.ErrPermissionDenied, "/run/docker.sock", "group")
 }
 

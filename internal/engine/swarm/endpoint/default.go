@@ -110,7 +110,8 @@ func fromContext(config, name string) (Endpoint, error) {
 	}
 	err := readJSON(file, &meta)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Endpoint{}, fmt.Errorf("no such context in %s; list them with docker context ls", filepath.Join(config, "contexts"))
+		return Endpoint{}, fmt.Errorf("no such context in %s; list them with docker context ls",
+			filepath.Join(config, "contexts"))
 	}
 	if err != nil {
 		return Endpoint{}, err

@@ -28,11 +28,14 @@ func TestDefault(t *testing.T) {
 		write(t, content, config, "contexts", "meta", contextID(name), "meta.json")
 	}
 	// As written by docker context create.
-	meta("lab", `{"Name":"lab","Metadata":{"Description":"the lab"},"Endpoints":{"docker":{"Host":"ssh://ops@gpu1","SkipTLSVerify":false}}}`)
+	meta("lab",
+		`{"Name":"lab","Metadata":{"Description":"the lab"},"Endpoints":{"docker":{"Host":"ssh://ops@gpu1","SkipTLSVerify":false}}}`)
 	meta("tls", `{"Name":"tls","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://gpu2:2376","SkipTLSVerify":false}}}`)
 	write(t, "", config, "contexts", "tls", contextID("tls"), "docker", "ca.pem")
-	meta("bare", `{"Name":"bare","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://gpu2:2376","SkipTLSVerify":false}}}`)
-	meta("skips", `{"Name":"skips","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://gpu2:2376","SkipTLSVerify":true}}}`)
+	meta("bare",
+		`{"Name":"bare","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://gpu2:2376","SkipTLSVerify":false}}}`)
+	meta("skips",
+		`{"Name":"skips","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://gpu2:2376","SkipTLSVerify":true}}}`)
 	meta("hostless", `{"Name":"hostless","Metadata":{},"Endpoints":{"docker":{"SkipTLSVerify":false}}}`)
 	meta("other", `{"Name":"other","Metadata":{},"Endpoints":{"kubernetes":{}}}`)
 	meta("broken", `{"Name":`)
@@ -54,26 +57,47 @@ func TestDefault(t *testing.T) {
 		want Endpoint
 		err  string
 	}{
-		"nothing":                {want: local},
-		"host":                   {env: map[string]string{"DOCKER_HOST": "ssh://ops@gpu1"}, want: ssh},
-		"host over context":      {env: map[string]string{"DOCKER_HOST": "unix:///run/other.sock", "DOCKER_CONTEXT": "lab"}, want: Endpoint{Scheme: SchemeUnix, Socket: "/run/other.sock"}},
-		"host without scheme":    {env: map[string]string{"DOCKER_HOST": "gpu2:2376"}, want: tcp("")},
-		"host with certificates": {env: map[string]string{"DOCKER_HOST": "tcp://gpu2", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/certs"}, want: tcp("/certs")},
-		"host, default folder":   {env: map[string]string{"DOCKER_HOST": "tcp://gpu2", "DOCKER_TLS_VERIFY": "1"}, want: tcp(config)},
-		"host by ssh has no TLS": {env: map[string]string{"DOCKER_HOST": "ssh://ops@gpu1", "DOCKER_CERT_PATH": "/certs"}, want: ssh},
-		"invalid host":           {env: map[string]string{"DOCKER_HOST": "http://gpu2"}, err: "DOCKER_HOST: engine address"},
-		"context":                {env: map[string]string{"DOCKER_CONTEXT": "lab"}, want: ssh},
-		"context with TLS":       {env: map[string]string{"DOCKER_CONTEXT": "tls"}, want: tcp(filepath.Join(config, "contexts", "tls", contextID("tls"), "docker"))},
-		"context without TLS":    {env: map[string]string{"DOCKER_CONTEXT": "bare"}, want: tcp("")},
-		"context without host":   {env: map[string]string{"DOCKER_CONTEXT": "hostless"}, want: local},
-		"context skipping TLS":   {env: map[string]string{"DOCKER_CONTEXT": "skips"}, err: "disables TLS verification"},
-		"context by HTTP":        {env: map[string]string{"DOCKER_CONTEXT": "http"}, err: "plain HTTP"},
-		"other context":          {env: map[string]string{"DOCKER_CONTEXT": "other"}, err: "no Docker endpoint"},
-		"broken context":         {env: map[string]string{"DOCKER_CONTEXT": "broken"}, err: "meta.json"},
-		"absent context":         {env: map[string]string{"DOCKER_CONTEXT": "gone"}, err: `"gone", chosen by DOCKER_CONTEXT: no such context`},
-		"default context":        {env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": current}, want: local},
-		"current context":        {env: map[string]string{"DOCKER_CONFIG": current}, want: ssh},
-		"corrupt configuration":  {env: map[string]string{"DOCKER_CONFIG": corrupt}, err: "config.json"},
+		"nothing": {want: local},
+		"host":    {env: map[string]string{"DOCKER_HOST": "ssh://ops@gpu1"}, want: ssh},
+		"host over context": {
+			env:  map[string]string{"DOCKER_HOST": "unix:///run/other.sock", "DOCKER_CONTEXT": "lab"},
+			want: Endpoint{Scheme: SchemeUnix, Socket: "/run/other.sock"},
+		},
+		"host without scheme": {env: map[string]string{"DOCKER_HOST": "gpu2:2376"}, want: tcp("")},
+		"host with certificates": {
+			env: map[string]string{
+				"DOCKER_HOST": "tcp://gpu2", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/certs",
+			},
+			want: tcp("/certs"),
+		},
+		"host, default folder": {
+			env: map[string]string{"DOCKER_HOST": "tcp://gpu2", "DOCKER_TLS_VERIFY": "1"}, want: tcp(config),
+		},
+		"host by ssh has no TLS": {
+			env: map[string]string{"DOCKER_HOST": "ssh://ops@gpu1", "DOCKER_CERT_PATH": "/certs"}, want: ssh,
+		},
+		"invalid host": {
+			env: map[string]string{"DOCKER_HOST": "http://gpu2"}, err: "DOCKER_HOST: engine address",
+		},
+		"context": {env: map[string]string{"DOCKER_CONTEXT": "lab"}, want: ssh},
+		"context with TLS": {
+			env:  map[string]string{"DOCKER_CONTEXT": "tls"},
+			want: tcp(filepath.Join(config, "contexts", "tls", contextID("tls"), "docker")),
+		},
+		"context without TLS":  {env: map[string]string{"DOCKER_CONTEXT": "bare"}, want: tcp("")},
+		"context without host": {env: map[string]string{"DOCKER_CONTEXT": "hostless"}, want: local},
+		"context skipping TLS": {env: map[string]string{"DOCKER_CONTEXT": "skips"}, err: "disables TLS verification"},
+		"context by HTTP":      {env: map[string]string{"DOCKER_CONTEXT": "http"}, err: "plain HTTP"},
+		"other context":        {env: map[string]string{"DOCKER_CONTEXT": "other"}, err: "no Docker endpoint"},
+		"broken context":       {env: map[string]string{"DOCKER_CONTEXT": "broken"}, err: "meta.json"},
+		"absent context": {
+			env: map[string]string{"DOCKER_CONTEXT": "gone"}, err: `"gone", chosen by DOCKER_CONTEXT: no such context`,
+		},
+		"default context": {
+			env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": current}, want: local,
+		},
+		"current context":       {env: map[string]string{"DOCKER_CONFIG": current}, want: ssh},
+		"corrupt configuration": {env: map[string]string{"DOCKER_CONFIG": corrupt}, err: "config.json"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +118,8 @@ func TestDefault(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	for goos, want := range map[string]string{
-		"linux": "unix:///var/run/docker.sock", "darwin": "unix:///var/run/docker.sock", "windows": "npipe:////./pipe/docker_engine",
+		"linux": "unix:///var/run/docker.sock", "darwin": "unix:///var/run/docker.sock",
+		"windows": "npipe:////./pipe/docker_engine",
 	} {
 		if got := local(goos).String(); got != want {
 			t.Errorf("the engine of a machine with %s is at %s, want %s", goos, got, want)

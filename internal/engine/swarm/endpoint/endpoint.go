@@ -50,7 +50,8 @@ type Endpoint struct {
 }
 
 // allowed is the end of every error about an address.
-const allowed = "allowed: unix:///path/to/docker.sock, tcp://host[:port] (TLS), ssh://[user@]host[:port][/path/to/docker.sock] and, on Windows, npipe://" + defaultPipe
+const allowed = "allowed: unix:///path/to/docker.sock, tcp://host[:port] (TLS), " +
+	"ssh://[user@]host[:port][/path/to/docker.sock] and, on Windows, npipe://" + defaultPipe
 
 // refused maps the schemes that other Docker clients support to what to write instead.
 var refused = map[string]string{
@@ -92,7 +93,9 @@ func parse(address string) (Endpoint, error) {
 			return Endpoint{}, err
 		}
 		socket := cmp.Or(path, DefaultSocket)
-		return Endpoint{Scheme: SchemeSSH, User: host.User, Host: host.Name, Port: host.Port, Socket: socket}, checkSocket(socket)
+		return Endpoint{
+			Scheme: SchemeSSH, User: host.User, Host: host.Name, Port: host.Port, Socket: socket,
+		}, checkSocket(socket)
 	}
 	if instead, ok := refused[scheme]; ok {
 		return Endpoint{}, errors.New(instead)
@@ -117,7 +120,8 @@ func checkSocket(path string) error {
 
 func checkPipe(path string) error {
 	name, local := strings.CutPrefix(path, pipes)
-	if !local || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }) {
+	if !local || name == "" ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }) {
 		return fmt.Errorf("pipe %q must have the form %sname", path, pipes)
 	}
 	return nil

@@ -12,18 +12,39 @@ func TestParse(t *testing.T) {
 		string string // if it differs from the address
 		err    string
 	}{
-		"unix:///var/run/docker.sock":    {want: Endpoint{Scheme: SchemeUnix, Socket: "/var/run/docker.sock"}},
-		"unix:///run/a b%20?#.sock":      {want: Endpoint{Scheme: SchemeUnix, Socket: "/run/a b%20?#.sock"}},
-		"tcp://gpu1":                     {want: Endpoint{Scheme: SchemeTCP, Host: "gpu1", Port: 2376}, string: "tcp://gpu1:2376"},
-		"tcp://10.0.0.1:2375/":           {want: Endpoint{Scheme: SchemeTCP, Host: "10.0.0.1", Port: 2375}, string: "tcp://10.0.0.1:2375"},
-		"tcp://[fd00::1]:2376":           {want: Endpoint{Scheme: SchemeTCP, Host: "fd00::1", Port: 2376}},
-		"ssh://gpu1":                     {want: Endpoint{Scheme: SchemeSSH, Host: "gpu1", Port: 22, Socket: DefaultSocket}},
-		"ssh://gpu1/":                    {want: Endpoint{Scheme: SchemeSSH, Host: "gpu1", Port: 22, Socket: DefaultSocket}, string: "ssh://gpu1"},
-		"ssh://ops@gpu1.lab:2222":        {want: Endpoint{Scheme: SchemeSSH, User: "ops", Host: "gpu1.lab", Port: 2222, Socket: DefaultSocket}},
-		"ssh://ops@gpu1/run/d%20r.sock":  {want: Endpoint{Scheme: SchemeSSH, User: "ops", Host: "gpu1", Port: 22, Socket: "/run/d r.sock"}},
-		"ssh://[fd00::1]":                {want: Endpoint{Scheme: SchemeSSH, Host: "fd00::1", Port: 22, Socket: DefaultSocket}},
-		"ssh://[fe80::1%25eth0]:2222":    {want: Endpoint{Scheme: SchemeSSH, Host: "fe80::1%eth0", Port: 2222, Socket: DefaultSocket}},
-		"ssh://ann%40corp.example@gpu1":  {want: Endpoint{Scheme: SchemeSSH, User: "ann@corp.example", Host: "gpu1", Port: 22, Socket: DefaultSocket}, string: "ssh://ann%40corp.example@gpu1"},
+		"unix:///var/run/docker.sock": {want: Endpoint{Scheme: SchemeUnix, Socket: "/var/run/docker.sock"}},
+		"unix:///run/a b%20?#.sock":   {want: Endpoint{Scheme: SchemeUnix, Socket: "/run/a b%20?#.sock"}},
+		"tcp://gpu1": {
+			want: Endpoint{Scheme: SchemeTCP, Host: "gpu1", Port: 2376}, string: "tcp://gpu1:2376",
+		},
+		"tcp://10.0.0.1:2375/": {
+			want: Endpoint{Scheme: SchemeTCP, Host: "10.0.0.1", Port: 2375}, string: "tcp://10.0.0.1:2375",
+		},
+		"tcp://[fd00::1]:2376": {want: Endpoint{Scheme: SchemeTCP, Host: "fd00::1", Port: 2376}},
+		"ssh://gpu1": {
+			want: Endpoint{Scheme: SchemeSSH, Host: "gpu1", Port: 22, Socket: DefaultSocket},
+		},
+		"ssh://gpu1/": {
+			want: Endpoint{Scheme: SchemeSSH, Host: "gpu1", Port: 22, Socket: DefaultSocket}, string: "ssh://gpu1",
+		},
+		"ssh://ops@gpu1.lab:2222": {
+			want: Endpoint{Scheme: SchemeSSH, User: "ops", Host: "gpu1.lab", Port: 2222, Socket: DefaultSocket},
+		},
+		"ssh://ops@gpu1/run/d%20r.sock": {
+			want: Endpoint{Scheme: SchemeSSH, User: "ops", Host: "gpu1", Port: 22, Socket: "/run/d r.sock"},
+		},
+		"ssh://[fd00::1]": {
+			want: Endpoint{Scheme: SchemeSSH, Host: "fd00::1", Port: 22, Socket: DefaultSocket},
+		},
+		"ssh://[fe80::1%25eth0]:2222": {
+			want: Endpoint{Scheme: SchemeSSH, Host: "fe80::1%eth0", Port: 2222, Socket: DefaultSocket},
+		},
+		"ssh://ann%40corp.example@gpu1": {
+			want: Endpoint{
+				Scheme: SchemeSSH, User: "ann@corp.example", Host: "gpu1", Port: 22, Socket: DefaultSocket,
+			},
+			string: "ssh://ann%40corp.example@gpu1",
+		},
 		"":                               {err: "missing scheme"},
 		"gpu1:2376":                      {err: "missing scheme"},
 		"http://gpu1:2375":               {err: "plain HTTP"},
@@ -103,7 +124,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again != e {
 			t.Errorf("%q is %+v, which prints as %q, which is %+v, %v", address, e, e, again, err)
 		}
-		if strings.HasPrefix(e.Host, "-") || strings.HasPrefix(e.User, "-") || strings.ContainsAny(e.Host+e.User, " '\"`$(;|&<>\n") {
+		if strings.HasPrefix(e.Host, "-") || strings.HasPrefix(e.User, "-") ||
+			strings.ContainsAny(e.Host+e.User, " '\"`$(;|&<>\n") {
 			t.Errorf("%q has more than names in %+v", address, e)
 		}
 		if remote := e.Scheme != SchemeUnix; remote != (e.Host != "") || remote != (e.Port != 0) {

@@ -39,7 +39,8 @@ func answers() http.Handler {
 			panic(err)
 		}
 		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n")
+		_, _ = io.WriteString(conn,
+			"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n")
 		_, _ = io.Copy(conn, buffered)
 	})
 	return mux

@@ -27,7 +27,9 @@ func FuzzDefault(f *testing.F) {
 			env["DOCKER_CONTEXT"] = name
 			e, err := Default(func(name string) string { return env[name] })
 			if err != nil {
-				if text := err.Error(); !strings.Contains(text, "DOCKER_HOST") && !strings.Contains(text, filepath.Join(config, "config.json")) && !strings.Contains(text, "DOCKER_CONTEXT") {
+				if text := err.Error(); !strings.Contains(text, "DOCKER_HOST") &&
+					!strings.Contains(text, filepath.Join(config, "config.json")) &&
+					!strings.Contains(text, "DOCKER_CONTEXT") {
 					t.Errorf("the error does not say where the endpoint comes from: %v", err)
 				}
 				continue
@@ -43,7 +45,9 @@ func FuzzDefault(f *testing.F) {
 
 // FuzzPassword: a password in an address is in no error, whatever else is wrong with the address.
 func FuzzPassword(f *testing.F) {
-	for _, rest := range []string{"gpu1", "", "gpu1:port", "[fd00::1", "gpu1/run/docker.sock", "gpu1 ", "gpu1#", "gpu1?a", "\x7f", "%zz"} {
+	for _, rest := range []string{
+		"gpu1", "", "gpu1:port", "[fd00::1", "gpu1/run/docker.sock", "gpu1 ", "gpu1#", "gpu1?a", "\x7f", "%zz",
+	} {
 		f.Add("ssh://", "ops", "@"+rest)
 		f.Add("ssh://", "ops", "/@"+rest)
 		f.Add("tcp://", "", "?@"+rest)
@@ -55,7 +59,8 @@ func FuzzPassword(f *testing.F) {
 		if strings.Contains(scheme+user+rest, password) || !strings.Contains(rest, "@") {
 			t.Skip("another part of the address has the same text, or this is no password")
 		}
-		if _, err := Parse(scheme + user + ":" + password + rest); err != nil && strings.Contains(err.Error(), password) {
+		if _, err := Parse(scheme + user + ":" + password + rest); err != nil &&
+			strings.Contains(err.Error(), password) {
 			t.Errorf("the error shows the password: %v", err)
 		}
 	})

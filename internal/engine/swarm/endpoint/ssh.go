@@ -55,8 +55,12 @@ func (f *farSocket) dial(ctx context.Context) (net.Conn, error) {
 		}
 	}
 	// OpenSSH doesn't distinguish these causes; its log on the host does.
-	return nil, sshclient.Failed(ErrNoSocket, "the SSH login succeeded, but %s can't be reached on the host; check that Docker is running there and listens at this path "+
-		"(or give another: ssh://host/path/to/docker.sock), that this user is in the docker group, and that sshd_config doesn't disable AllowStreamLocalForwarding: %s", path, refused.Message)
+	return nil, sshclient.Failed(ErrNoSocket,
+		"the SSH login succeeded, but %s can't be reached on the host; check that Docker is running there and "+
+			"listens at this path "+
+			"(or give another: ssh://host/path/to/docker.sock), that this user is in the docker group, and that "+
+			"sshd_config doesn't disable AllowStreamLocalForwarding: %s",
+		path, refused.Message)
 }
 
 // dialElsewhere connects to the socket that the host's docker command uses, if that is not the default one, and uses it

@@ -80,11 +80,24 @@ func TestSSHFailures(t *testing.T) {
 		kind         error
 		parts        []string
 	}{
-		"no socket":     {addr: server.Addr, socket: "/absent/docker.sock", kind: ErrNoSocket, parts: []string{"/absent/docker.sock", "docker group"}},
-		"no forwarding": {addr: prohibiting.Addr, socket: socket, kind: sshclient.ErrPermissionDenied, parts: []string{"AllowStreamLocalForwarding"}, change: func(c *Credentials) { c.SSH.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) }},
-		"refused":       {addr: free.Addr().String(), kind: syscall.ECONNREFUSED, parts: []string{"refuses connections"}},
-		"no answer":     {addr: silent.Addr().String(), kind: sshclient.ErrTimeout, parts: []string{"no answer within 50ms"}, change: func(c *Credentials) { c.DialTimeout = 50 * time.Millisecond }},
-		"unknown":       {addr: server.Addr, socket: socket, kind: sshclient.ErrHostKeyUnknown, parts: []string{"ssh-keyscan"}, change: func(c *Credentials) { c.SSH.KnownHostsText = "# nobody" }},
+		"no socket": {
+			addr: server.Addr, socket: "/absent/docker.sock", kind: ErrNoSocket,
+			parts: []string{"/absent/docker.sock", "docker group"},
+		},
+		"no forwarding": {
+			addr: prohibiting.Addr, socket: socket, kind: sshclient.ErrPermissionDenied,
+			parts:  []string{"AllowStreamLocalForwarding"},
+			change: func(c *Credentials) { c.SSH.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) },
+		},
+		"refused": {addr: free.Addr().String(), kind: syscall.ECONNREFUSED, parts: []string{"refuses connections"}},
+		"no answer": {
+			addr: silent.Addr().String(), kind: sshclient.ErrTimeout, parts: []string{"no answer within 50ms"},
+			change: func(c *Credentials) { c.DialTimeout = 50 * time.Millisecond },
+		},
+		"unknown": {
+			addr: server.Addr, socket: socket, kind: sshclient.ErrHostKeyUnknown, parts: []string{"ssh-keyscan"},
+			change: func(c *Credentials) { c.SSH.KnownHostsText = "# nobody" },
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +159,9 @@ func TestSSHContext(t *testing.T) {
 			if got := len(server.Users()); got != 1 {
 				t.Errorf("%d logins, want 1", got)
 			}
-			if want := slices.DeleteFunc([]string{test.found}, func(s string) bool { return s == "" }); !slices.Equal(found, want) {
+			if want := slices.DeleteFunc([]string{test.found}, func(s string) bool {
+				return s == ""
+			}); !slices.Equal(found, want) {
 				t.Errorf("found %q, want %q", found, want)
 			}
 		})

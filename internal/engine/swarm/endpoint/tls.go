@@ -47,7 +47,8 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 	}
 	if folder != "" {
 		if !m.empty() {
-			return nil, sshclient.Failed(nil, "TLS material is given both inline and as the folder %s; use one of them", folder)
+			return nil, sshclient.Failed(nil, "TLS material is given both inline and as the folder %s; use one of them",
+				folder)
 		}
 		var err error
 		if m, err = readMaterial(folder); err != nil {
@@ -57,7 +58,8 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 	}
 	if m.empty() {
 		return nil, sshclient.Failed(nil, "an engine over TCP requires TLS, and no TLS material is given: "+
-			"give the provider a CA, and a client certificate with its key if the engine requires one (or set DOCKER_CERT_PATH to a folder with ca.pem, cert.pem and key.pem); "+
+			"give the provider a CA, and a client certificate with its key if the engine requires one (or set "+
+			"DOCKER_CERT_PATH to a folder with ca.pem, cert.pem and key.pem); "+
 			"or use ssh://, which needs none")
 	}
 	return m.config(e.Host, source)
@@ -84,7 +86,8 @@ func (m material) config(host, source string) (*tls.Config, error) {
 	if len(m.ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(m.ca) {
-			return nil, sshclient.Failed(nil, "the CA in %s contains no PEM certificate, which begins with -----BEGIN CERTIFICATE-----", source)
+			return nil, sshclient.Failed(nil,
+				"the CA in %s contains no PEM certificate, which begins with -----BEGIN CERTIFICATE-----", source)
 		}
 	}
 	if (len(m.cert) == 0) != (len(m.key) == 0) {
@@ -161,15 +164,18 @@ func (c *tlsConn) explain(err error) error {
 	var noTLS tls.RecordHeaderError
 	switch {
 	case errors.As(err, &unknown):
-		f.Text = "the engine's certificate is not signed by the given CA; give the CA that signed it (the engine's tlscacert is usually the same)"
+		f.Text = "the engine's certificate is not signed by the given CA; give the CA that signed it (the engine's " +
+			"tlscacert is usually the same)"
 	case errors.As(err, &noTLS):
 		f.Text = "the server there doesn't speak TLS; start the engine with tlsverify, or use ssh://"
 	case c.requested && !c.presented:
 		f.Kind = sshclient.ErrPermissionDenied
-		f.Text = "the engine requires a client certificate, and none is given; give one signed by the engine's CA, with its key"
+		f.Text = "the engine requires a client certificate, and none is given; give one signed by the engine's CA, " +
+			"with its key"
 	case c.requested:
 		f.Kind = sshclient.ErrPermissionDenied
-		f.Text = fmt.Sprintf("the engine refused the connection after receiving the client certificate; give one that is signed by the engine's CA and currently valid: %s", err)
+		f.Text = fmt.Sprintf("the engine refused the connection after receiving the client certificate; give one "+
+			"that is signed by the engine's CA and currently valid: %s", err)
 	default:
 		f.Text = fmt.Sprintf("TLS: %s", err)
 	}

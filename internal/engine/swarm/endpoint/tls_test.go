@@ -66,7 +66,10 @@ func startTLS(t *testing.T, a authority, host string, change func(*tls.Config)) 
 	cert, key := a.issue(t, host)
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	must(t, err)
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: x509.NewCertPool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: x509.NewCertPool(),
+		ClientAuth: tls.RequireAndVerifyClientCert,
+	}
 	config.ClientCAs.AppendCertsFromPEM([]byte(a.pem))
 	if change != nil {
 		change(config)
@@ -91,17 +94,41 @@ func TestTLS(t *testing.T) {
 		kind  error
 		parts []string // parts of the error; nil if the call works
 	}{
-		"both verified":       {addr: verifying, tls: given},
-		"at least 1.2":        {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: given},
-		"only the engine":     {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }), tls: TLS{CA: own.pem}},
-		"wrong CA":            {addr: verifying, tls: TLS{CA: other.pem, Cert: cert, Key: engine.Secret(key)}, parts: []string{"not signed by the given CA"}},
-		"system's CAs":        {addr: verifying, tls: TLS{Cert: cert, Key: engine.Secret(key)}, parts: []string{"not signed by the given CA"}},
-		"other host":          {addr: startTLS(t, own, "gpu1", nil), tls: given, parts: []string{"127.0.0.1"}},
-		"below 1.2":           {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), tls: given, parts: []string{"protocol version"}},
-		"no client cert":      {addr: verifying, tls: TLS{CA: own.pem}, kind: sshclient.ErrPermissionDenied, parts: []string{"requires a client certificate, and none is given"}},
-		"no client cert, 1.2": {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: TLS{CA: own.pem}, kind: sshclient.ErrPermissionDenied, parts: []string{"requires a client certificate, and none is given"}},
-		"foreign client cert": {addr: verifying, tls: TLS{CA: own.pem, Cert: foreignCert, Key: engine.Secret(foreignKey)}, kind: sshclient.ErrPermissionDenied, parts: []string{"give one that is signed by the engine's CA"}},
-		"engine without TLS":  {addr: plain.Addr().String(), tls: given, parts: []string{"doesn't speak TLS"}},
+		"both verified": {addr: verifying, tls: given},
+		"at least 1.2": {
+			addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: given,
+		},
+		"only the engine": {
+			addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }),
+			tls:  TLS{CA: own.pem},
+		},
+		"wrong CA": {
+			addr: verifying, tls: TLS{CA: other.pem, Cert: cert, Key: engine.Secret(key)},
+			parts: []string{"not signed by the given CA"},
+		},
+		"system's CAs": {
+			addr: verifying, tls: TLS{Cert: cert, Key: engine.Secret(key)},
+			parts: []string{"not signed by the given CA"},
+		},
+		"other host": {addr: startTLS(t, own, "gpu1", nil), tls: given, parts: []string{"127.0.0.1"}},
+		"below 1.2": {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) {
+			c.MinVersion, c.MaxVersion = tls.VersionTLS10,
+				tls.VersionTLS11
+		}), tls: given, parts: []string{"protocol version"}},
+		"no client cert": {
+			addr: verifying, tls: TLS{CA: own.pem}, kind: sshclient.ErrPermissionDenied,
+			parts: []string{"requires a client certificate, and none is given"},
+		},
+		"no client cert, 1.2": {
+			addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
+			tls:  TLS{CA: own.pem}, kind: sshclient.ErrPermissionDenied,
+			parts: []string{"requires a client certificate, and none is given"},
+		},
+		"foreign client cert": {
+			addr: verifying, tls: TLS{CA: own.pem, Cert: foreignCert, Key: engine.Secret(foreignKey)},
+			kind: sshclient.ErrPermissionDenied, parts: []string{"give one that is signed by the engine's CA"},
+		},
+		"engine without TLS": {addr: plain.Addr().String(), tls: given, parts: []string{"doesn't speak TLS"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -134,19 +161,30 @@ func TestTLSMaterial(t *testing.T) {
 		certPath string // the endpoint's CertPath
 		parts    []string
 	}{
-		"folder":               {tls: TLS{CertPath: folder}},
-		"folder at home":       {tls: TLS{CertPath: "~/certs"}},
-		"of the address":       {certPath: folder},
-		"given goes first":     {tls: TLS{CA: own.pem, Cert: cert, Key: engine.Secret(key)}, certPath: "/absent"},
-		"given path first":     {tls: TLS{CertPath: folder}, certPath: "/absent"},
-		"nothing":              {parts: []string{"requires TLS", "DOCKER_CERT_PATH", "ssh://"}},
-		"empty folder":         {tls: TLS{CertPath: home}, parts: []string{"no ca.pem, cert.pem or key.pem in " + home}},
-		"unreadable":           {tls: TLS{CertPath: filepath.Join(home, "unreadable")}, parts: []string{"ca.pem"}},
-		"text and folder":      {tls: TLS{CA: own.pem, CertPath: folder}, parts: []string{"both inline and as the folder"}},
-		"half a pair":          {tls: TLS{CA: own.pem, Cert: cert}, parts: []string{"only one of client certificate and key"}},
-		"half a pair of files": {tls: TLS{CertPath: filepath.Join(home, "half")}, parts: []string{filepath.Join(home, "half"), "give both"}},
-		"no certificate":       {tls: TLS{CA: "nonsense"}, parts: []string{"BEGIN CERTIFICATE"}},
-		"no pair":              {tls: TLS{CA: own.pem, Cert: own.pem, Key: engine.Secret(key)}, parts: []string{"the client certificate and key"}},
+		"folder":           {tls: TLS{CertPath: folder}},
+		"folder at home":   {tls: TLS{CertPath: "~/certs"}},
+		"of the address":   {certPath: folder},
+		"given goes first": {tls: TLS{CA: own.pem, Cert: cert, Key: engine.Secret(key)}, certPath: "/absent"},
+		"given path first": {tls: TLS{CertPath: folder}, certPath: "/absent"},
+		"nothing":          {parts: []string{"requires TLS", "DOCKER_CERT_PATH", "ssh://"}},
+		"empty folder": {
+			tls: TLS{CertPath: home}, parts: []string{"no ca.pem, cert.pem or key.pem in " + home},
+		},
+		"unreadable": {tls: TLS{CertPath: filepath.Join(home, "unreadable")}, parts: []string{"ca.pem"}},
+		"text and folder": {
+			tls: TLS{CA: own.pem, CertPath: folder}, parts: []string{"both inline and as the folder"},
+		},
+		"half a pair": {
+			tls: TLS{CA: own.pem, Cert: cert}, parts: []string{"only one of client certificate and key"},
+		},
+		"half a pair of files": {
+			tls: TLS{CertPath: filepath.Join(home, "half")}, parts: []string{filepath.Join(home, "half"), "give both"},
+		},
+		"no certificate": {tls: TLS{CA: "nonsense"}, parts: []string{"BEGIN CERTIFICATE"}},
+		"no pair": {
+			tls:   TLS{CA: own.pem, Cert: own.pem, Key: engine.Secret(key)},
+			parts: []string{"the client certificate and key"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

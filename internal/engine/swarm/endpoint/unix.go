@@ -33,9 +33,11 @@ func socketFailure(socket string, err error) error {
 		if strings.HasPrefix(socket, pipes) {
 			what = "pipe"
 		}
-		return sshclient.Failed(ErrNoSocket, "there is no %s %s; check the path, and that Docker is running", what, socket)
+		return sshclient.Failed(ErrNoSocket, "there is no %s %s; check the path, and that Docker is running", what,
+			socket)
 	case errors.Is(err, fs.ErrPermission):
-		return sshclient.Failed(sshclient.ErrPermissionDenied, "no permission to open %s; add this user to the group that owns the socket, usually docker", socket)
+		return sshclient.Failed(sshclient.ErrPermissionDenied,
+			"no permission to open %s; add this user to the group that owns the socket, usually docker", socket)
 	}
 	return err
 }

@@ -90,7 +90,8 @@ func archived(t *testing.T, archive io.Reader) map[string][]byte {
 
 func TestWrite(t *testing.T) {
 	img, id := build(t, v1.Config{Entrypoint: []string{"/usr/local/bin/trainer"}, Labels: map[string]string{"a": "b"}},
-		FromBytes("/usr/local/bin/trainer", 0o755, []byte("a program")), FromBytes("/usr/share/data", 0o644, []byte("digits")))
+		FromBytes("/usr/local/bin/trainer", 0o755, []byte("a program")),
+		FromBytes("/usr/share/data", 0o644, []byte("digits")))
 	var archive, again bytes.Buffer
 	for _, out := range []*bytes.Buffer{&archive, &again} {
 		if err := Write(out, "trainer:1.2", img); err != nil {
@@ -109,7 +110,8 @@ func TestWrite(t *testing.T) {
 	if err := json.Unmarshal(content["manifest.json"], &manifest); err != nil {
 		t.Fatal(err)
 	}
-	if len(manifest) != 1 || manifest[0].Config != id || !slices.Equal(manifest[0].RepoTags, []string{"trainer:1.2"}) || len(manifest[0].Layers) != 1 {
+	if len(manifest) != 1 || manifest[0].Config != id || !slices.Equal(manifest[0].RepoTags, []string{"trainer:1.2"}) ||
+		len(manifest[0].Layers) != 1 {
 		t.Fatalf("the manifest is %+v", manifest)
 	}
 	var config v1.ConfigFile
@@ -174,7 +176,8 @@ func TestWriteReferences(t *testing.T) {
 			t.Errorf("%q: %v", ref, err)
 			continue
 		}
-		if manifest := string(archived(t, &archive)["manifest.json"]); !strings.Contains(manifest, `"RepoTags":["`+want+`"]`) {
+		if manifest := string(archived(t, &archive)["manifest.json"]); !strings.Contains(manifest,
+			`"RepoTags":["`+want+`"]`) {
 			t.Errorf("%q: want %s in the manifest: %s", ref, want, manifest)
 		}
 	}

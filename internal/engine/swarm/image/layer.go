@@ -75,7 +75,8 @@ func newLayer(files []File) (*layer, error) {
 			return nil, fmt.Errorf("file %q is given twice, or is also a folder", file.Path)
 		}
 		entries[file.Path] = entry{open: file.Open, header: tar.Header{
-			Typeflag: tar.TypeReg, Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Size: file.Size,
+			Typeflag: tar.TypeReg, Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()),
+			Size:    file.Size,
 			ModTime: epoch,
 		}}
 		for folder := path.Dir(file.Path); folder != "/"; folder = path.Dir(folder) {

@@ -17,7 +17,9 @@ func compiled(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "program.c"), filepath.Join(dir, "program")
-	if err := os.WriteFile(source, []byte("#include <math.h>\n#include <stdio.h>\nint main(int n, char **args) { printf(\"%.0f\\n\", pow(2, n + 4)); }\n"), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(
+		"#include <math.h>\n#include <stdio.h>\nint main(int n, char **args) { printf(\"%.0f\\n\", pow(2, n + 4)); }\n",
+	), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.Command("gcc", append([]string{"-o", program, source}, flags...)...) //nolint:gosec // a test's own

@@ -89,7 +89,8 @@ func inspectKnown(ctx context.Context, docker client.APIClient, reference string
 		held.labels = c.Labels
 		config.Config = v1.Config{
 			User: c.User, WorkingDir: c.WorkingDir, StopSignal: c.StopSignal,
-			Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd, ExposedPorts: c.ExposedPorts, Volumes: c.Volumes, Labels: c.Labels,
+			Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd, ExposedPorts: c.ExposedPorts, Volumes: c.Volumes,
+			Labels: c.Labels,
 		}
 		if h := c.Healthcheck; h != nil {
 			config.Config.Healthcheck = &v1.HealthConfig{

@@ -28,7 +28,9 @@ func (e *busyEngine) ImageList(context.Context, image.ListOptions) ([]image.Summ
 	return []image.Summary{{ID: busyID}}, nil
 }
 
-func (e *busyEngine) ImageInspect(_ context.Context, name string, _ ...client.ImageInspectOption) (image.InspectResponse, error) {
+func (e *busyEngine) ImageInspect(
+	_ context.Context, name string, _ ...client.ImageInspectOption,
+) (image.InspectResponse, error) {
 	if name != busyID {
 		return image.InspectResponse{}, fmt.Errorf("no such image: %s: %w", name, cerrdefs.ErrNotFound)
 	}
@@ -46,7 +48,8 @@ func TestInspectImageOfBusyEngine(t *testing.T) {
 			t.Errorf("after %d failures: got %q, error %v, want %q", failures, held.ID, err, busyID)
 		}
 	}
-	if _, err := InspectImage(t.Context(), &busyEngine{failures: 1000}, there.Content); err == nil || cerrdefs.IsNotFound(err) {
+	if _, err := InspectImage(t.Context(), &busyEngine{failures: 1000}, there.Content); err == nil ||
+		cerrdefs.IsNotFound(err) {
 		t.Errorf("a list that always fails: got error %v, want one that is not \"not found\"", err)
 	}
 	if _, err := InspectImage(t.Context(), &busyEngine{}, "sha256:another"); !cerrdefs.IsNotFound(err) {

@@ -85,7 +85,8 @@ func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 		hosts = append(hosts, imageHost{name, known[id].Description.Platform.Architecture, docker, trouble})
 	}
 	if len(without) > 0 {
-		return nil, fmt.Errorf("images can't be distributed to %s of cluster %q, whose Docker Engines have no address: declare them in the cluster's hosts, with address = \"ssh://…\" or \"tcp://…\"",
+		return nil, fmt.Errorf("images can't be distributed to %s of cluster %q, whose Docker Engines have no "+
+			"address: declare them in the cluster's hosts, with address = \"ssh://…\" or \"tcp://…\"",
 			strings.Join(without, ", "), e.Cluster)
 	}
 	return hosts, nil
@@ -93,7 +94,10 @@ func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 
 // onHosts calls do for all hosts in parallel, and returns the results of those that found something. The error names
 // each host that failed.
-func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.Context, host imageHost) (result T, found bool, err error)) (map[string]T, error) {
+func onHosts[T any](
+	ctx context.Context, hosts []imageHost,
+	do func(ctx context.Context, host imageHost) (result T, found bool, err error),
+) (map[string]T, error) {
 	var mu sync.Mutex
 	results, failures := map[string]T{}, map[string]error{}
 	err := dockerapi.InParallel(ctx, hosts, func(ctx context.Context, host imageHost) error {
@@ -205,7 +209,11 @@ func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[st
 	}
 	for _, host := range hosts {
 		if host.trouble != "" {
-			return nil, fmt.Errorf("images can't be distributed to host %s, because %s: bring the host back, or remove it from the cluster", host.name, host.trouble)
+			return nil, fmt.Errorf(
+				"images can't be distributed to host %s, because %s: bring the host back, or remove it from "+
+					"the cluster",
+				host.name, host.trouble,
+			)
 		}
 	}
 	before, err := e.findImage(ctx, hosts, spec.Name)
@@ -226,7 +234,8 @@ func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[st
 	for _, host := range hosts {
 		seen, there := after[host.name]
 		if !there || !seen.Is(p.id) {
-			return nil, fmt.Errorf("host %s lost image %q again: something else changes its images; apply again", host.name, spec.Name)
+			return nil, fmt.Errorf("host %s lost image %q again: something else changes its images; apply again",
+				host.name, spec.Name)
 		}
 	}
 	used, err := e.usedImages(ctx)
@@ -235,7 +244,8 @@ func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[st
 	}
 	_, err = onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
 		if isID(p.id) { // a reference to it that works on every host
-			err = errors.Join(host.docker.ImageTag(ctx, after[host.name].ID, LocalName(SharedRepository, p.id)), Untag(ctx, host.docker, LocalName(ReplacedRepository, p.id)))
+			err = errors.Join(host.docker.ImageTag(ctx, after[host.name].ID, LocalName(SharedRepository, p.id)),
+				Untag(ctx, host.docker, LocalName(ReplacedRepository, p.id)))
 		}
 		_ = dropReplaced(ctx, host.docker, used) // if it fails, the next call tries again
 		return none, false, err
@@ -299,7 +309,8 @@ func onePlatform(name string, hosts []imageHost) error {
 	for _, architecture := range slices.Sorted(maps.Keys(byArchitecture)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", architecture, strings.Join(byArchitecture[architecture], ", ")))
 	}
-	return fmt.Errorf("image %q is for one platform, but the hosts have several: %s. Push a multi-platform image to a registry, and omit archive and build",
+	return fmt.Errorf("image %q is for one platform, but the hosts have several: %s. Push a multi-platform image to "+
+		"a registry, and omit archive and build",
 		name, strings.Join(parts, ", "))
 }
 
@@ -379,13 +390,15 @@ func (p *provision) name(ctx context.Context) error {
 		has, err := InspectImage(ctx, host.docker, p.id)
 		switch {
 		case cerrdefs.IsNotFound(err):
-			return none, false, fmt.Errorf("the image received for %q is not %s: the tag was pushed again, or the archive changed. "+
-				"Plan again, or refer to the image by its digest", p.spec.Name, p.id)
+			return none, false,
+				fmt.Errorf("the image received for %q is not %s: the tag was pushed again, or the archive changed. "+
+					"Plan again, or refer to the image by its digest", p.spec.Name, p.id)
 		case err != nil || Fixed(p.spec.Name):
 			return none, false, err
 		}
 		if replaced, there := p.before[host.name]; there {
-			if err := host.docker.ImageTag(ctx, replaced.ID, LocalName(ReplacedRepository, replaced.Content)); err != nil {
+			if err := host.docker.ImageTag(ctx, replaced.ID,
+				LocalName(ReplacedRepository, replaced.Content)); err != nil {
 				return none, false, err
 			}
 		}

@@ -33,20 +33,54 @@ func TestProvisionCheck(t *testing.T) {
 		id     string
 		taken  map[string]string
 	}{
-		"nothing there":               {spec: archive(), id: "sha256:new"},
-		"the image is there":          {spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:new"}}, id: "sha256:new"},
-		"another is there":            {spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}, "gpu2": {ID: "sha256:new"}}, id: "sha256:new", taken: map[string]string{"gpu1": "sha256:old"}},
-		"one that is replaced":        {spec: replacing, before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}}, id: "sha256:new"},
-		"one of its platform":         {spec: replacing, before: map[string]engine.Image{"gpu2": {ID: "sha256:arm", Digests: []string{"reg/trainer@sha256:all"}}}, id: "sha256:new"},
-		"one that came after a plan":  {spec: replacing, before: map[string]engine.Image{"gpu1": {ID: "sha256:later"}}, id: "sha256:new", taken: map[string]string{"gpu1": "sha256:later"}},
-		"what was replaced elsewhere": {spec: replacing, before: map[string]engine.Image{"gpu3": {ID: "sha256:old"}}, id: "sha256:new", taken: map[string]string{"gpu3": "sha256:old"}},
-		"one that was built for it":   {spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:old", Source: "sha256:older"}}, id: "sha256:new"},
-		"a build":                     {spec: build},
-		"a build in the way":          {spec: build, before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}}, taken: map[string]string{"gpu1": "sha256:old"}},
-		"a build made before":         {spec: build, before: map[string]engine.Image{"gpu2": {ID: "sha256:built-id", Content: "sha256:built", Source: "sha256:source"}}, id: "sha256:built"},
-		"a build of something else":   {spec: build, before: map[string]engine.Image{"gpu2": {ID: "sha256:built-id", Content: "sha256:built", Source: "sha256:older"}}},
-		"whatever is pulled":          {before: map[string]engine.Image{"gpu1": {ID: "sha256:1"}, "gpu2": {ID: "sha256:2"}}},
-		"pulled before":               {spec: engine.ImageSpec{ID: "sha256:1"}, before: map[string]engine.Image{"gpu1": {ID: "sha256:1"}, "gpu2": {ID: "sha256:2"}}, id: "sha256:1", taken: map[string]string{"gpu2": "sha256:2"}},
+		"nothing there": {spec: archive(), id: "sha256:new"},
+		"the image is there": {
+			spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:new"}}, id: "sha256:new",
+		},
+		"another is there": {
+			spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}, "gpu2": {ID: "sha256:new"}},
+			id: "sha256:new", taken: map[string]string{"gpu1": "sha256:old"},
+		},
+		"one that is replaced": {
+			spec: replacing, before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}}, id: "sha256:new",
+		},
+		"one of its platform": {
+			spec:   replacing,
+			before: map[string]engine.Image{"gpu2": {ID: "sha256:arm", Digests: []string{"reg/trainer@sha256:all"}}},
+			id:     "sha256:new",
+		},
+		"one that came after a plan": {
+			spec: replacing, before: map[string]engine.Image{"gpu1": {ID: "sha256:later"}}, id: "sha256:new",
+			taken: map[string]string{"gpu1": "sha256:later"},
+		},
+		"what was replaced elsewhere": {
+			spec: replacing, before: map[string]engine.Image{"gpu3": {ID: "sha256:old"}}, id: "sha256:new",
+			taken: map[string]string{"gpu3": "sha256:old"},
+		},
+		"one that was built for it": {
+			spec: archive(), before: map[string]engine.Image{"gpu1": {ID: "sha256:old", Source: "sha256:older"}},
+			id: "sha256:new",
+		},
+		"a build": {spec: build},
+		"a build in the way": {
+			spec: build, before: map[string]engine.Image{"gpu1": {ID: "sha256:old"}},
+			taken: map[string]string{"gpu1": "sha256:old"},
+		},
+		"a build made before": {spec: build, before: map[string]engine.Image{
+			"gpu2": {ID: "sha256:built-id", Content: "sha256:built", Source: "sha256:source"},
+		}, id: "sha256:built"},
+		"a build of something else": {
+			spec: build,
+			before: map[string]engine.Image{
+				"gpu2": {ID: "sha256:built-id", Content: "sha256:built", Source: "sha256:older"},
+			},
+		},
+		"whatever is pulled": {before: map[string]engine.Image{"gpu1": {ID: "sha256:1"}, "gpu2": {ID: "sha256:2"}}},
+		"pulled before": {
+			spec:   engine.ImageSpec{ID: "sha256:1"},
+			before: map[string]engine.Image{"gpu1": {ID: "sha256:1"}, "gpu2": {ID: "sha256:2"}}, id: "sha256:1",
+			taken: map[string]string{"gpu2": "sha256:2"},
+		},
 	} {
 		test.spec.Name = "trainer:1"
 		p := provision{spec: test.spec, hosts: hostsOf("x86_64", "x86_64", "x86_64"), before: test.before}
@@ -55,7 +89,8 @@ func TestProvisionCheck(t *testing.T) {
 		switch {
 		case test.taken == nil && err != nil, test.taken != nil && !errors.As(err, &taken):
 			t.Errorf("%s: got %v", name, err)
-		case taken != nil && (!maps.Equal(taken.Taken, test.taken) || taken.Name != "trainer:1" || taken.Wanted != test.id):
+		case taken != nil &&
+			(!maps.Equal(taken.Taken, test.taken) || taken.Name != "trainer:1" || taken.Wanted != test.id):
 			t.Errorf("%s: got %+v", name, taken)
 		}
 		if p.id != test.id {
@@ -75,15 +110,24 @@ func TestOnePlatform(t *testing.T) {
 }
 
 func TestOrigin(t *testing.T) {
-	holders := map[string]engine.Image{"b": {ID: "sha256:1", Digests: []string{"reg/trainer@sha256:b"}}, "a": {ID: "sha256:1"}}
+	holders := map[string]engine.Image{
+		"b": {ID: "sha256:1", Digests: []string{"reg/trainer@sha256:b"}}, "a": {ID: "sha256:1"},
+	}
 	for name, test := range map[string]struct {
 		id      string
 		holders map[string]engine.Image
 		want    string
 	}{
-		"a host has it from a registry": {"sha256:1111111111111111111111111111111111111111111111111111111111111111", holders, "reg/trainer@sha256:b"},
-		"nobody has it":                 {"sha256:1111111111111111111111111111111111111111111111111111111111111111", nil, "trainer:1"},
-		"of several platforms":          {"reg/trainer@sha256:1111111111111111111111111111111111111111111111111111111111111111", holders, "reg/trainer@sha256:1111111111111111111111111111111111111111111111111111111111111111"},
+		"a host has it from a registry": {
+			"sha256:1111111111111111111111111111111111111111111111111111111111111111", holders, "reg/trainer@sha256:b",
+		},
+		"nobody has it": {
+			"sha256:1111111111111111111111111111111111111111111111111111111111111111", nil, "trainer:1",
+		},
+		"of several platforms": {
+			"reg/trainer@sha256:1111111111111111111111111111111111111111111111111111111111111111", holders,
+			"reg/trainer@sha256:1111111111111111111111111111111111111111111111111111111111111111",
+		},
 	} {
 		p := provision{spec: engine.ImageSpec{Name: "trainer:1"}, id: test.id}
 		if got := p.origin(test.holders); got != test.want {
@@ -100,12 +144,22 @@ func TestBuilt(t *testing.T) {
 		says     []string
 		silent   string // what an error must not contain
 	}{
-		"built":          {body: step + `{"aux":{"ID":"sha256:1"}}` + "\n" + `{"aux":{"ID":"sha256:2"}}` + "\n" + `{"stream":"Successfully built 2\n"}`, id: "sha256:2"},
-		"failed":         {body: step + `{"errorDetail":{"message":"COPY failed"},"error":"COPY failed"}`, says: []string{"COPY failed; last lines of output:\nStep 1/2 : FROM scratch"}},
-		"failed at once": {body: `{"errorDetail":{"message":"no space"},"error":"no space"}`, says: []string{"no space"}, silent: "last lines"},
-		"a long story":   {body: step + long + `{"errorDetail":{"message":"exit code 1"},"error":"exit code 1"}`, says: []string{"exit code 1", "more"}, silent: "Step 1/2"},
-		"cut off":        {body: step, says: []string{"produced no image", "Step 1/2"}},
-		"garbled":        {body: step + "{", says: []string{"unexpected EOF"}},
+		"built": {body: step + `{"aux":{"ID":"sha256:1"}}` + "\n" + `{"aux":{"ID":"sha256:2"}}` + "\n" +
+			`{"stream":"Successfully built 2\n"}`, id: "sha256:2"},
+		"failed": {
+			body: step + `{"errorDetail":{"message":"COPY failed"},"error":"COPY failed"}`,
+			says: []string{"COPY failed; last lines of output:\nStep 1/2 : FROM scratch"},
+		},
+		"failed at once": {
+			body: `{"errorDetail":{"message":"no space"},"error":"no space"}`, says: []string{"no space"},
+			silent: "last lines",
+		},
+		"a long story": {
+			body: step + long + `{"errorDetail":{"message":"exit code 1"},"error":"exit code 1"}`,
+			says: []string{"exit code 1", "more"}, silent: "Step 1/2",
+		},
+		"cut off": {body: step, says: []string{"produced no image", "Step 1/2"}},
+		"garbled": {body: step + "{", says: []string{"unexpected EOF"}},
 	} {
 		id, err := built(strings.NewReader(test.body))
 		if id != test.id || (err != nil) != (test.says != nil) {
@@ -124,7 +178,8 @@ func TestBuilt(t *testing.T) {
 
 func TestRegistryAuths(t *testing.T) {
 	given := registries{
-		"docker.io": {Username: "u", Password: "p"}, "registry.example.com:5000": {Token: "t"}, "registry.example.com": {Token: "other"},
+		"docker.io": {Username: "u", Password: "p"}, "registry.example.com:5000": {Token: "t"},
+		"registry.example.com": {Token: "other"},
 	}
 	hub := registry.AuthConfig{ServerAddress: "https://index.docker.io/v1/", Username: "u", Password: "p"}
 	own := registry.AuthConfig{ServerAddress: "registry.example.com:5000", IdentityToken: "t"}
@@ -132,9 +187,12 @@ func TestRegistryAuths(t *testing.T) {
 		bases []string
 		want  map[string]registry.AuthConfig
 	}{
-		"no image":                  {nil, map[string]registry.AuthConfig{}},
-		"Docker's":                  {[]string{"python:3.12"}, map[string]registry.AuthConfig{hub.ServerAddress: hub}},
-		"a registry's, and another": {[]string{"registry.example.com:5000/base", "elsewhere.example.com/base"}, map[string]registry.AuthConfig{own.ServerAddress: own}},
+		"no image": {nil, map[string]registry.AuthConfig{}},
+		"Docker's": {[]string{"python:3.12"}, map[string]registry.AuthConfig{hub.ServerAddress: hub}},
+		"a registry's, and another": {
+			[]string{"registry.example.com:5000/base", "elsewhere.example.com/base"},
+			map[string]registry.AuthConfig{own.ServerAddress: own},
+		},
 		"two": {
 			[]string{"docker.io/me/base:1", "registry.example.com:5000/base@sha256:" + strings.Repeat("0", 64)},
 			map[string]registry.AuthConfig{hub.ServerAddress: hub, own.ServerAddress: own},

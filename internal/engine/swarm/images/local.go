@@ -65,7 +65,8 @@ func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]
 	}
 	for _, found := range images {
 		names := slices.DeleteFunc(slices.Clone(found.RepoTags), func(name string) bool { return !IsLocal(name) })
-		replaced := slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, ReplacedRepository+":") })
+		replaced := slices.ContainsFunc(names,
+			func(name string) bool { return strings.HasPrefix(name, ReplacedRepository+":") })
 		if !replaced || used[found.ID] || slices.ContainsFunc(names, func(name string) bool { return used[name] }) {
 			continue
 		}

@@ -55,7 +55,8 @@ func agree(name string, all map[string]found) error {
 			continue
 		}
 		if !all[other].is(f) {
-			return fmt.Errorf("image %q is %s on host %s but %s on host %s: remove the outdated one, or refer to the image by its digest or ID", name, all[other].id, other, f.id, host)
+			return fmt.Errorf("image %q is %s on host %s but %s on host %s: remove the outdated one, or refer to the "+
+				"image by its digest or ID", name, all[other].id, other, f.id, host)
 		}
 	}
 	return nil

@@ -42,7 +42,10 @@ func (r registries) auths(images []string) map[string]registry.AuthConfig {
 		if host == "docker.io" {
 			host = dockerHub
 		}
-		auths[host] = registry.AuthConfig{ServerAddress: host, Username: auth.Username, Password: string(auth.Password), IdentityToken: string(auth.Token)}
+		auths[host] = registry.AuthConfig{
+			ServerAddress: host, Username: auth.Username, Password: string(auth.Password),
+			IdentityToken: string(auth.Token),
+		}
 	}
 	return auths
 }

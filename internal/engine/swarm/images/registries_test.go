@@ -22,7 +22,9 @@ func TestRegistryAuth(t *testing.T) {
 	}
 	for image, want := range map[string]registry.AuthConfig{
 		"registry.example.com:5000/trainer:1": {Username: "ada", Password: "secret"},
-		"other.example.com/trainer@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": {Username: "eve", Password: "given"},
+		"other.example.com/trainer@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": {
+			Username: "eve", Password: "given",
+		},
 		"trainer:1": {IdentityToken: "token"},
 	} {
 		encoded, err := given.auth(image)
@@ -30,11 +32,14 @@ func TestRegistryAuth(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := registry.DecodeAuthConfig(encoded)
-		if err != nil || got.Username != want.Username || got.Password != want.Password || got.IdentityToken != want.IdentityToken {
+		if err != nil || got.Username != want.Username || got.Password != want.Password ||
+			got.IdentityToken != want.IdentityToken {
 			t.Errorf("%s is shown %q (%v)", image, encoded, err)
 		}
 	}
-	for _, image := range []string{"unknown.example.com/trainer", "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"} {
+	for _, image := range []string{
+		"unknown.example.com/trainer", "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+	} {
 		if encoded, err := given.auth(image); err != nil || encoded != "" {
 			t.Errorf("%s is shown %q (%v)", image, encoded, err)
 		}

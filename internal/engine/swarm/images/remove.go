@@ -52,7 +52,8 @@ func (e Images) removeImage(ctx context.Context, host imageHost, name string) er
 
 // onlyLingering reports whether an image is used on a host only by containers of removed services.
 func (e Images) onlyLingering(ctx context.Context, host imageHost, name string) (bool, error) {
-	users, err := host.docker.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", name))})
+	users, err := host.docker.ContainerList(ctx,
+		container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", name))})
 	if err != nil || len(users) == 0 {
 		return false, err
 	}

@@ -42,7 +42,8 @@ func (in Surroundings) takes(host string, placement domain.Placement) bool {
 			return false
 		}
 	}
-	return in.Nodes.Trouble(host, node.ID) == "" && (len(placement.Hosts) == 0 || slices.Contains(placement.Hosts, host))
+	return in.Nodes.Trouble(host, node.ID) == "" &&
+		(len(placement.Hosts) == 0 || slices.Contains(placement.Hosts, host))
 }
 
 // use identifies an image that members of a group are to run in one of the group's runs.
@@ -126,7 +127,8 @@ func (e Images) peersOf(w wanted, in Surroundings) []peer {
 	var peers []peer
 	for name, service := range in.Services {
 		id := spec.IdentityOf(service)
-		if !spec.BelongsTo(service, e.Cluster) || id.Group != w.group || in.changing[name] && !e.Connection.Settings.Controller {
+		if !spec.BelongsTo(service, e.Cluster) || id.Group != w.group ||
+			in.changing[name] && !e.Connection.Settings.Controller {
 			continue
 		}
 		r, _ := spec.RecordOf(service.Spec)
@@ -195,12 +197,13 @@ func (e Images) resolve(ctx context.Context, w wanted, in Surroundings) (spec.Re
 	if !IsLocal(r.Shared) {
 		return r, nil
 	}
-	return r, dockerapi.InParallel(ctx, slices.Collect(maps.Keys(w.hosts)), func(ctx context.Context, node string) error {
-		if id, reached := r.Own[node], in.engines[node]; id != "" && reached != nil {
-			return reached.ImageTag(ctx, id, r.Shared)
-		}
-		return nil // it was tagged when the image was brought to all hosts
-	})
+	return r, dockerapi.InParallel(ctx, slices.Collect(maps.Keys(w.hosts)),
+		func(ctx context.Context, node string) error {
+			if id, reached := r.Own[node], in.engines[node]; id != "" && reached != nil {
+				return reached.ImageTag(ctx, id, r.Shared)
+			}
+			return nil // it was tagged when the image was brought to all hosts
+		})
 }
 
 // present returns a host's image, and pulls it if the host lacks it and may.
@@ -209,9 +212,14 @@ func (e Images) present(ctx context.Context, reached client.APIClient, w wanted)
 	if cerrdefs.IsNotFound(err) {
 		switch {
 		case isID(w.name):
-			return HeldImage{}, errors.New("not found, and an ID can't be pulled: load the image onto the host, or provide it with a trainyard_image")
+			return HeldImage{}, errors.New(
+				"not found, and an ID can't be pulled: load the image onto the host, or provide it with a " +
+					"trainyard_image",
+			)
 		case w.policy == domain.PullNever:
-			return HeldImage{}, fmt.Errorf("not found, and pull_policy is %q: load it onto the host, or allow pulling it", domain.PullNever)
+			return HeldImage{},
+				fmt.Errorf("not found, and pull_policy is %q: load it onto the host, or allow pulling it",
+					domain.PullNever)
 		}
 		if err := e.pull(ctx, reached, w.name); err != nil {
 			return HeldImage{}, fmt.Errorf("not found, and can't be pulled: %w", err)

@@ -50,11 +50,14 @@ func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, t
 			return load(ctx, host.docker, io.NewSectionReader(archive, 0, size), p.id)
 		})
 	}
-	return fmt.Errorf("image %q was on a host at plan time, but is on none now: plan again to have it rebuilt", p.spec.Name)
+	return fmt.Errorf("image %q was on a host at plan time, but is on none now: plan again to have it rebuilt",
+		p.spec.Name)
 }
 
 // supply calls do for the hosts to bring them the image.
-func (p *provision) supply(ctx context.Context, hosts []imageHost, how string, do func(ctx context.Context, host imageHost) error) error {
+func (p *provision) supply(
+	ctx context.Context, hosts []imageHost, how string, do func(ctx context.Context, host imageHost) error,
+) error {
 	_, err := onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
 		if err := do(ctx, host); err != nil {
 			return none, false, fmt.Errorf("%s image %q: %w", how, p.spec.Name, err)

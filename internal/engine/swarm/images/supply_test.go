@@ -12,7 +12,8 @@ import (
 // FuzzBuilt: whatever an Engine reports of a build, the result is an image, or an error with only the end of the
 // output.
 func FuzzBuilt(f *testing.F) {
-	f.Add(`{"stream":"Step 1/2 : FROM scratch\n"}` + "\r\n" + `{"aux":{"ID":"sha256:0123"}}` + "\r\n" + `{"stream":"Successfully built 0123\n"}`)
+	f.Add(`{"stream":"Step 1/2 : FROM scratch\n"}` + "\r\n" + `{"aux":{"ID":"sha256:0123"}}` + "\r\n" +
+		`{"stream":"Successfully built 0123\n"}`)
 	f.Add(`{"stream":"a\n"}{"errorDetail":{"code":1,"message":"it broke"},"error":"it broke"}`)
 	f.Add(`{"aux":{"ID":7}}{"aux":[]}{"aux":null}`)
 	f.Add(`{"stream":"` + strings.Repeat(`\n`, 100) + `"}{"stream":`)
@@ -46,7 +47,10 @@ func TestSupplyOutside(t *testing.T) {
 	}
 	// Only the end of a long output is kept.
 	t.Run("a long build", func(t *testing.T) {
-		id, err := built(io.MultiReader(io.LimitReader(acctest.Endless(`{"stream":"`+strings.Repeat("x", 1000)+`"}`+"\r\n"), 64*1015<<8), strings.NewReader(`{"aux":{"ID":"sha256:a"}}`)))
+		id, err := built(io.MultiReader(
+			io.LimitReader(acctest.Endless(`{"stream":"`+strings.Repeat("x", 1000)+`"}`+"\r\n"), 64*1015<<8),
+			strings.NewReader(`{"aux":{"ID":"sha256:a"}}`),
+		))
 		if err != nil || id != "sha256:a" {
 			t.Errorf("the image is %q: %v", id, err)
 		}

@@ -23,12 +23,14 @@ func (e Members) clearContainers(ctx context.Context, group string) {
 	}
 	// Images pass on labels too: only containers that the Swarm started are Trainyard's.
 	ours := filters.NewArgs(
-		filters.Arg("label", spec.LabelCluster+"="+e.Cluster), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
+		filters.Arg("label", spec.LabelCluster+"="+e.Cluster), filters.Arg("label", spec.LabelGroup+"="+group),
+		filters.Arg("is-task", "true"),
 	)
-	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
-		return dockerapi.Until(ctx, "its containers to be removed", func() (bool, error) {
-			left, err := dockerapi.ClearEnded(ctx, host, ours)
-			return err == nil && left == 0, err
+	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)),
+		func(ctx context.Context, host client.APIClient) error {
+			return dockerapi.Until(ctx, "its containers to be removed", func() (bool, error) {
+				left, err := dockerapi.ClearEnded(ctx, host, ours)
+				return err == nil && left == 0, err
+			})
 		})
-	})
 }

@@ -18,7 +18,8 @@ import (
 // TestForeignContents: somebody else's config object is looked up only if a service of the cluster refers to it.
 func TestForeignContents(t *testing.T) {
 	e, proxy := stored(t, "foreigncontent")
-	swarmtest.Leave(t, e.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: "theirs"}, Data: []byte("epochs: 4\n")})
+	swarmtest.Leave(t, e.Connection,
+		swarm.ConfigSpec{Annotations: swarm.Annotations{Name: "theirs"}, Data: []byte("epochs: 4\n")})
 	theirs, err := e.Connection.ConfigNamed(t.Context(), "theirs")
 	swarmtest.Must(t, err)
 	own, err := e.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, e.Cluster))(t.Context())
@@ -28,7 +29,8 @@ func TestForeignContents(t *testing.T) {
 		s.Spec.Labels = map[string]string{spec.LabelCluster: cluster}
 		s.Spec.TaskTemplate.ContainerSpec = &swarm.ContainerSpec{}
 		for _, id := range refs {
-			s.Spec.TaskTemplate.ContainerSpec.Configs = append(s.Spec.TaskTemplate.ContainerSpec.Configs, &swarm.ConfigReference{ConfigID: id})
+			s.Spec.TaskTemplate.ContainerSpec.Configs = append(s.Spec.TaskTemplate.ContainerSpec.Configs,
+				&swarm.ConfigReference{ConfigID: id})
 		}
 		return s
 	}
@@ -52,7 +54,9 @@ func TestForeignContents(t *testing.T) {
 		proxy.Reset()
 		_, err = e.remembered().known(t.Context(), c.services)
 		swarmtest.Must(t, err)
-		if lists := len(slices.DeleteFunc(proxy.Calls(), func(call testbed.Call) bool { return !swarmtest.Listing(call) })); lists != c.lists {
+		if lists := len(slices.DeleteFunc(proxy.Calls(), func(call testbed.Call) bool {
+			return !swarmtest.Listing(call)
+		})); lists != c.lists {
 			t.Errorf("%s: %d lists, not %d", name, lists, c.lists)
 		}
 	}

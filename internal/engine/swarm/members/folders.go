@@ -39,7 +39,10 @@ func (e Members) FolderPlace(folder domain.KeptFolder) string {
 // mountOf returns the mount that a folder is in, as read-only.
 func (e Members) mountOf(folder domain.KeptFolder) mount.Mount {
 	if folder.Mount == nil {
-		return mount.Mount{Type: mount.TypeVolume, Source: spec.KeptVolume(e.Cluster, folder.Member), Target: folder.Path, ReadOnly: true}
+		return mount.Mount{
+			Type: mount.TypeVolume, Source: spec.KeptVolume(e.Cluster, folder.Member), Target: folder.Path,
+			ReadOnly: true,
+		}
 	}
 	kind := mount.TypeBind
 	if folder.Mount.Type == domain.MountVolume {
@@ -78,7 +81,9 @@ func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder
 	return missing, err
 }
 
-func (e Members) missingOn(ctx context.Context, host client.APIClient, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
+func (e Members) missingOn(
+	ctx context.Context, host client.APIClient, folders []domain.KeptFolder,
+) (missing []domain.KeptFolder, err error) {
 	listed, err := host.VolumeList(ctx, volume.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -132,7 +137,8 @@ func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	}
 	host := engines[folder.Host]
 	if host == nil {
-		return fmt.Errorf("the kept folder of %s is on host %q, whose Docker Engine %w: the host is down, or the cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
+		return fmt.Errorf("the kept folder of %s is on host %q, whose Docker Engine %w: the host is down, or the "+
+			"cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
 	}
 	m := e.mountOf(folder)
 	if m.Type == mount.TypeVolume { // mounting it would create it again
@@ -153,7 +159,8 @@ func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 
 func (e Members) unreadable(folder domain.KeptFolder, err error) error {
 	if cerrdefs.IsNotFound(err) || errors.Is(err, errNoSource) {
-		return fmt.Errorf("%s of %s on host %s: %w", e.FolderPlace(folder), folder.Member, folder.Host, engine.ErrNotFound)
+		return fmt.Errorf("%s of %s on host %s: %w", e.FolderPlace(folder), folder.Member, folder.Host,
+			engine.ErrNotFound)
 	}
 	return err
 }
@@ -196,7 +203,9 @@ func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use fu
 		return errors.New("the host has no image, and a Docker Engine needs one to read a volume; pull any")
 	}
 	smallest := slices.MinFunc(images, func(a, b image.Summary) int { return cmp.Compare(a.Size, b.Size) })
-	created, err := host.ContainerCreate(ctx, &container.Config{Image: smallest.ID, Entrypoint: []string{"none"}, NetworkDisabled: true},
+	created, err := host.ContainerCreate(ctx,
+		&container.Config{Image: smallest.ID, Entrypoint: []string{"none"}, NetworkDisabled: true},
+
 		&container.HostConfig{Mounts: []mount.Mount{m}, NetworkMode: container.NetworkMode("none")}, nil, nil, "")
 	if cerrdefs.IsInvalidArgument(err) && m.Type == mount.TypeBind {
 		return fmt.Errorf("%w: %w", errNoSource, err)
@@ -224,25 +233,27 @@ func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder)
 			continue
 		}
 		if engines[folder.Host] == nil {
-			return fmt.Errorf("removing %s: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host, engine.ErrUnreachable)
+			return fmt.Errorf("removing %s: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host,
+				engine.ErrUnreachable)
 		}
 		names[e.mountOf(folder).Source] = true
 	}
-	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
-		listed, err := host.VolumeList(ctx, volume.ListOptions{})
-		if err != nil {
-			return err
-		}
-		listed.Volumes = slices.DeleteFunc(listed.Volumes, func(v *volume.Volume) bool { return !names[v.Name] })
-		return dockerapi.InParallel(ctx, listed.Volumes, func(ctx context.Context, v *volume.Volume) error {
-			// The container that used it may take some seconds to go.
-			return dockerapi.Until(ctx, "volume "+v.Name+" to be free", func() (bool, error) {
-				err := host.VolumeRemove(ctx, v.Name, false)
-				if cerrdefs.IsNotFound(err) {
-					err = nil
-				}
-				return err == nil, err
+	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)),
+		func(ctx context.Context, host client.APIClient) error {
+			listed, err := host.VolumeList(ctx, volume.ListOptions{})
+			if err != nil {
+				return err
+			}
+			listed.Volumes = slices.DeleteFunc(listed.Volumes, func(v *volume.Volume) bool { return !names[v.Name] })
+			return dockerapi.InParallel(ctx, listed.Volumes, func(ctx context.Context, v *volume.Volume) error {
+				// The container that used it may take some seconds to go.
+				return dockerapi.Until(ctx, "volume "+v.Name+" to be free", func() (bool, error) {
+					err := host.VolumeRemove(ctx, v.Name, false)
+					if cerrdefs.IsNotFound(err) {
+						err = nil
+					}
+					return err == nil, err
+				})
 			})
 		})
-	})
 }

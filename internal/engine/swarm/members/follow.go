@@ -44,7 +44,8 @@ func (e Members) Follow(ctx context.Context, member string, from engine.LogPlace
 	var mark logMark
 	if from.Mark != "" {
 		if err := json.Unmarshal([]byte(from.Mark), &mark); err != nil {
-			return engine.LogPart{}, fmt.Errorf("reading the log of member %q: %q is not a mark of this engine", member, from.Mark)
+			return engine.LogPart{}, fmt.Errorf("reading the log of member %q: %q is not a mark of this engine", member,
+				from.Mark)
 		}
 	}
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
@@ -68,7 +69,9 @@ func (e Members) Follow(ctx context.Context, member string, from engine.LogPlace
 		err := e.readTask(ctx, task, reader)
 		enough := errors.Is(err, errEnough)
 		if err != nil && !enough && (last || ctx.Err() != nil) {
-			return engine.LogPart{Next: part.Next, Lines: part.Lines}, fmt.Errorf("reading the log of member %q: %w", member, err)
+			return engine.LogPart{
+				Next: part.Next, Lines: part.Lines,
+			}, fmt.Errorf("reading the log of member %q: %w", member, err)
 		}
 		if !enough && (from.Rest || dockerapi.Ended(task)) {
 			reader.end()

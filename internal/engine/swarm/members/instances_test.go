@@ -20,7 +20,8 @@ func poolOf(t testing.TB, n int, rule domain.RestartRule, labels map[string]stri
 	h := newHistory(t, rule, nil)
 	member := domain.MemberSpec{
 		Scheduling: domain.SchedulingEngine, Shared: true,
-		Cluster: "lab", Group: "job", Role: "worker", Address: "job-worker:9000", Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule, Interchangeable: true,
+		Cluster: "lab", Group: "job", Role: "worker", Address: "job-worker:9000", Hash: "hash", Run: 2,
+		Image: "trainer:1", Restart: rule, Interchangeable: true,
 	}
 	rendered, err := spec.Render(member, spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}, n)
 	if err != nil {
@@ -59,15 +60,24 @@ func TestMembersOfPool(t *testing.T) {
 		tasks    func(h *history)
 		want     string
 	}{
-		"as it should be":    {2, func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, running, running, 0, "") }, "0: task1, 1: task2"},
-		"numbers with gaps":  {2, func(h *history) { h.slot(7, 2, running, running, 0, "").slot(3, 2, running, running, 0, "") }, "0: task2, 1: task1"},
+		"as it should be": {
+			2, func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, running, running, 0, "") },
+			"0: task1, 1: task2",
+		},
+		"numbers with gaps": {
+			2, func(h *history) { h.slot(7, 2, running, running, 0, "").slot(3, 2, running, running, 0, "") },
+			"0: task2, 1: task1",
+		},
 		"one is yet to come": {2, func(h *history) { h.slot(2, 2, running, running, 0, "") }, "0: task1, 1:"},
 		"several of a slot": {1, func(h *history) {
 			h.slot(1, 2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").slot(1, 2, running, running, 0, "")
 		}, "0: task1 task2"},
-		"the first one leaves": {1, func(h *history) { h.slot(1, 2, remove, running, 0, "").slot(2, 2, running, running, 0, "") }, "0: task2, 1: task1 leaves"},
-		"all leave":            {0, func(h *history) { h.slot(1, 2, remove, running, 0, "") }, "0: task1 leaves"},
-		"none is left":         {0, func(*history) {}, "0:"},
+		"the first one leaves": {
+			1, func(h *history) { h.slot(1, 2, remove, running, 0, "").slot(2, 2, running, running, 0, "") },
+			"0: task2, 1: task1 leaves",
+		},
+		"all leave":    {0, func(h *history) { h.slot(1, 2, remove, running, 0, "") }, "0: task1 leaves"},
+		"none is left": {0, func(*history) {}, "0:"},
 	} {
 		h := poolOf(t, c.replicas, domain.Role{}.RestartRule(), nil)
 		c.tasks(h)
@@ -106,7 +116,10 @@ func TestStayingMembers(t *testing.T) {
 		"of another role":          {2, two, "job-ps-0", 2, 2},
 		"one that has no task yet": {3, two, "job-worker-2", 3, 2},
 		"one that was forgotten":   {1, two, "job-worker-1", 2, 1},
-		"one that leaves already":  {1, func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, remove, running, 0, "") }, "job-worker-1", 1, 1},
+		"one that leaves already": {
+			1, func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, remove, running, 0, "") },
+			"job-worker-1", 1, 1,
+		},
 	} {
 		h := poolOf(t, c.replicas, domain.Role{}.RestartRule(), nil)
 		c.tasks(h)
@@ -137,7 +150,9 @@ func TestObservePool(t *testing.T) {
 	}
 	once := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 1, Final: domain.DefaultFinalExitCodes}
 	never := domain.RestartRule{Condition: domain.RestartNever}
-	paused := &swarm.UpdateStatus{State: swarm.UpdateStatePaused, Message: "update paused due to failure or early termination of task task2"}
+	paused := &swarm.UpdateStatus{
+		State: swarm.UpdateStatePaused, Message: "update paused due to failure or early termination of task task2",
+	}
 	for name, c := range map[string]struct {
 		replicas int
 		rule     domain.RestartRule
@@ -146,42 +161,101 @@ func TestObservePool(t *testing.T) {
 		tasks    func(h *history)
 		want     []seen
 	}{
-		"runs":              {1, once, nil, nil, func(h *history) { h.slot(4, 2, running, running, 0, "") }, []seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}}},
-		"staged":            {0, once, map[string]string{spec.LabelStaged: "true"}, nil, func(*history) {}, []seen{{State: domain.StatePending}}},
-		"no task":           {1, once, nil, nil, func(*history) {}, []seen{{State: domain.StatePending, Run: 2}}},
-		"scaled to none":    {0, once, nil, nil, func(*history) {}, []seen{{State: domain.StatePending, Run: 2, Replicas: -1}}},
-		"unplaced":          {1, once, nil, nil, func(h *history) { h.waiting(1, "no suitable node") }, []seen{{State: domain.StatePending, Run: 2, Error: "no suitable node"}}},
-		"of an earlier run": {1, once, nil, nil, func(h *history) { h.slot(1, 1, running, running, 0, "") }, []seen{{State: domain.StatePending, Run: 2}}},
-		"completed":         {1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, swarm.TaskStateComplete, 0, "") }, []seen{{State: domain.StateCompleted, Run: 2, Host: "gpu1"}}},
-		"failed, and about to be tried again": {1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, failed, 3, "").waiting(1, "") },
+		"runs": {
+			1, once, nil, nil, func(h *history) { h.slot(4, 2, running, running, 0, "") },
+			[]seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}},
+		},
+		"staged": {
+			0, once, map[string]string{spec.LabelStaged: "true"}, nil, func(*history) {},
+			[]seen{{State: domain.StatePending}},
+		},
+		"no task": {1, once, nil, nil, func(*history) {}, []seen{{State: domain.StatePending, Run: 2}}},
+		"scaled to none": {
+			0, once, nil, nil, func(*history) {}, []seen{{State: domain.StatePending, Run: 2, Replicas: -1}},
+		},
+		"unplaced": {
+			1, once, nil, nil, func(h *history) { h.waiting(1, "no suitable node") },
+			[]seen{{State: domain.StatePending, Run: 2, Error: "no suitable node"}},
+		},
+		"of an earlier run": {
+			1, once, nil, nil, func(h *history) { h.slot(1, 1, running, running, 0, "") },
+			[]seen{{State: domain.StatePending, Run: 2}},
+		},
+		"completed": {
+			1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, swarm.TaskStateComplete, 0, "") },
+			[]seen{{State: domain.StateCompleted, Run: 2, Host: "gpu1"}},
+		},
+		"failed, and about to be tried again": {1, once, nil, nil,
+			func(h *history) { h.slot(1, 2, shutdown, failed, 3, "").waiting(1, "") },
+
 			[]seen{{State: domain.StateRestarting, Run: 2}}},
-		"failed again":      {1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, failed, 3, "").slot(1, 2, shutdown, failed, 3, "") }, []seen{{State: domain.StateFailed, Run: 2, Restarts: 1, Error: "exit code 3, after 1 restarts", Host: "gpu1"}}},
-		"never tried again": {1, never, nil, nil, func(h *history) { h.slot(1, 2, shutdown, failed, 3, "") }, []seen{{State: domain.StateFailed, Run: 2, Error: "exit code 3; restart condition is never", Host: "gpu1"}}},
-		"rejected":          {1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image") }, []seen{{State: domain.StateRestarting, Run: 2, Error: "could not be started: No such image", Host: "gpu1"}}},
+		"failed again": {
+			1, once, nil, nil,
+			func(h *history) { h.slot(1, 2, shutdown, failed, 3, "").slot(1, 2, shutdown, failed, 3, "") },
+			[]seen{
+				{State: domain.StateFailed, Run: 2, Restarts: 1, Error: "exit code 3, after 1 restarts", Host: "gpu1"},
+			},
+		},
+		"never tried again": {
+			1, never, nil, nil, func(h *history) { h.slot(1, 2, shutdown, failed, 3, "") },
+			[]seen{{State: domain.StateFailed, Run: 2, Error: "exit code 3; restart condition is never", Host: "gpu1"}},
+		},
+		"rejected": {
+			1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+			[]seen{{State: domain.StateRestarting, Run: 2, Error: "could not be started: No such image", Host: "gpu1"}},
+		},
 		"rejected again": {1, once, nil, nil, func(h *history) {
-			h.slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image").slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image")
-		}, []seen{{State: domain.StateFailed, Run: 2, Restarts: 1, Error: "could not be started: No such image", Host: "gpu1"}}},
+			h.slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image").slot(1, 2, shutdown,
+				swarm.TaskStateRejected, 0, "No such image")
+		}, []seen{{
+			State: domain.StateFailed, Run: 2, Restarts: 1, Error: "could not be started: No such image", Host: "gpu1",
+		}}},
 		"stopped": {2, once, map[string]string{spec.LabelStop: "completed"}, nil, func(h *history) {
 			h.slot(1, 2, shutdown, shutdown, 0, "").waiting(1, "no suitable node").waiting(2, "no suitable node")
-		}, []seen{{State: domain.StateStopped, Run: 2, Host: "gpu1", Stopped: domain.StopCompleted}, {State: domain.StateStopped, Run: 2, Stopped: domain.StopCompleted}}},
-		"stopped with one that had completed": {2, once, map[string]string{spec.LabelStop: "completed"}, nil, func(h *history) {
-			h.slot(1, 2, shutdown, swarm.TaskStateComplete, 0, "").waiting(1, "no suitable node").slot(2, 2, shutdown, running, 0, "")
-		}, []seen{{State: domain.StateCompleted, Run: 2, Host: "gpu1"}, {State: domain.StateRunning, Run: 2, Host: "gpu1"}}},
-		"stopped without a task": {0, once, map[string]string{spec.LabelStop: "failed"}, nil, func(*history) {}, []seen{{State: domain.StateStopped, Run: 2, Stopped: domain.StopFailed, Replicas: -1}}},
+		}, []seen{{
+			State: domain.StateStopped, Run: 2, Host: "gpu1", Stopped: domain.StopCompleted,
+		}, {State: domain.StateStopped, Run: 2, Stopped: domain.StopCompleted}}},
+		"stopped with one that had completed": {2, once, map[string]string{
+			spec.LabelStop: "completed",
+		}, nil, func(h *history) {
+			h.slot(1, 2, shutdown, swarm.TaskStateComplete, 0, "").waiting(1, "no suitable node").slot(2, 2, shutdown,
+				running, 0, "")
+		}, []seen{
+			{State: domain.StateCompleted, Run: 2, Host: "gpu1"}, {State: domain.StateRunning, Run: 2, Host: "gpu1"},
+		}},
+		"stopped without a task": {
+			0, once, map[string]string{spec.LabelStop: "failed"}, nil, func(*history) {},
+			[]seen{{State: domain.StateStopped, Run: 2, Stopped: domain.StopFailed, Replicas: -1}},
+		},
 		"one leaves": {1, once, nil, nil, func(h *history) {
 			h.slot(1, 2, swarm.TaskStateRemove, running, 0, "").slot(2, 2, running, running, 0, "")
 		},
-			[]seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}, {State: domain.StateRunning, Error: "shutting down"}}},
+			[]seen{
+				{State: domain.StateRunning, Run: 2, Host: "gpu1"},
+				{State: domain.StateRunning, Error: "shutting down"},
+			}},
 		"an update is paused for the one that failed": {2, never, nil, paused, func(h *history) {
 			h.slot(1, 1, running, running, 0, "").slot(2, 2, shutdown, failed, 3, "")
-		}, []seen{{State: domain.StatePending, Run: 2}, {State: domain.StateFailed, Run: 2, Host: "gpu1", Error: "exit code 3; restart condition is never; the Swarm paused the update: " + paused.Message}}},
-		"an update is paused for one that is tried again": {2, domain.RestartRule{Condition: domain.RestartOnFailure}, nil, paused, func(h *history) {
-			h.slot(1, 1, running, running, 0, "").slot(2, 2, shutdown, failed, 3, "")
-		}, []seen{{State: domain.StatePending, Run: 2}, {State: domain.StateFailed, Run: 2, Host: "gpu1", Error: "exit code 3; the Swarm paused the update: " + paused.Message}}},
-		"an update is paused for one that is gone": {1, once, nil, &swarm.UpdateStatus{State: swarm.UpdateStatePaused, Message: "of task gone"}, func(h *history) {
-			h.slot(1, 1, running, running, 0, "")
-		}, []seen{{State: domain.StateFailed, Run: 2, Error: "the Swarm paused the update: of task gone"}}},
-		"an update that was paused, and nothing waits": {1, once, nil, paused, func(h *history) { h.slot(1, 2, running, running, 0, "") }, []seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}}},
+		}, []seen{{State: domain.StatePending, Run: 2}, {
+			State: domain.StateFailed, Run: 2, Host: "gpu1",
+			Error: "exit code 3; restart condition is never; the Swarm paused the update: " + paused.Message,
+		}}},
+		"an update is paused for one that is tried again": {2, domain.RestartRule{Condition: domain.RestartOnFailure},
+			nil, paused, func(h *history) {
+				h.slot(1, 1, running, running, 0, "").slot(2, 2, shutdown, failed, 3, "")
+			},
+			[]seen{{State: domain.StatePending, Run: 2}, {
+				State: domain.StateFailed, Run: 2, Host: "gpu1",
+				Error: "exit code 3; the Swarm paused the update: " + paused.Message,
+			}}},
+		"an update is paused for one that is gone": {1, once, nil,
+			&swarm.UpdateStatus{State: swarm.UpdateStatePaused, Message: "of task gone"}, func(h *history) {
+				h.slot(1, 1, running, running, 0, "")
+			}, []seen{{State: domain.StateFailed, Run: 2, Error: "the Swarm paused the update: of task gone"}}},
+		"an update that was paused, and nothing waits": {
+			1, once, nil, paused, func(h *history) { h.slot(1, 2, running, running, 0, "") },
+			[]seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := poolOf(t, c.replicas, c.rule, c.labels)
@@ -195,7 +269,10 @@ func TestObservePool(t *testing.T) {
 			}
 			var got []seen
 			for _, o := range observed {
-				s := seen{State: o.State, Run: o.Run, Restarts: o.Restarts, Error: o.LastError, Host: o.Host, Stopped: o.StopReason}
+				s := seen{
+					State: o.State, Run: o.Run, Restarts: o.Restarts, Error: o.LastError, Host: o.Host,
+					Stopped: o.StopReason,
+				}
 				if o.Replicas != nil {
 					s.Replicas = *o.Replicas - 1 // distinguishes none from unset
 				}
@@ -214,7 +291,8 @@ func TestObservePool(t *testing.T) {
 // TestPoolLeaves: while its tasks end, a removed service still has its members.
 func TestPoolLeaves(t *testing.T) {
 	h := poolOf(t, 2, domain.Role{}.RestartRule(), nil)
-	h.slot(2, 2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "")
+	h.slot(2, 2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRemove,
+		swarm.TaskStateRunning, 0, "")
 	v := h.view(ready)
 	v.services = nil
 	observed, err := v.observe("job")
@@ -226,14 +304,16 @@ func TestPoolLeaves(t *testing.T) {
 // TestRunningContainers: a member's usage is that of its own container, whatever the number of its slot.
 func TestRunningContainers(t *testing.T) {
 	h := poolOf(t, 2, domain.Role{}.RestartRule(), nil)
-	h.slot(2, 2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").slot(2, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
+	h.slot(2, 2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").slot(2, 2, swarm.TaskStateRunning,
+		swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
 	observed, err := h.view(ready).observe("")
 	swarmtest.Must(t, err)
 	got := map[string]string{}
 	for _, o := range observed {
 		got[o.Name] = o.Instance
 	}
-	if diff := cmp.Diff(map[string]string{"job-worker-0": "container2", "job-worker-1": "container3"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"job-worker-0": "container2", "job-worker-1": "container3"},
+		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -62,7 +62,9 @@ func (e Members) Logs(ctx context.Context, member string, options engine.LogOpti
 }
 
 // logged returns the tasks of a member that have a log, oldest first, and whether the member exists.
-func logged(cluster, member string, services []swarm.Service, tasks map[string][]swarm.Task) (instances []swarm.Task, found bool) {
+func logged(
+	cluster, member string, services []swarm.Service, tasks map[string][]swarm.Task,
+) (instances []swarm.Task, found bool) {
 	for _, service := range services {
 		if !spec.BelongsTo(service, cluster) {
 			continue

@@ -49,7 +49,11 @@ func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	for _, member := range specs {
 		name := spec.ServiceName(member)
 		if existing, found := services[name]; found && !spec.BelongsTo(existing, e.Cluster) {
-			return fmt.Errorf("service %q already exists and does not belong to cluster %q: remove it, or rename the group or the role", name, e.Cluster)
+			return fmt.Errorf(
+				"service %q already exists and does not belong to cluster %q: remove it, or rename the group "+
+					"or the role",
+				name, e.Cluster,
+			)
 		}
 	}
 	changes, err := e.prepare(ctx, specs, services)
@@ -113,10 +117,13 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 				return err
 			}
 		}
-		return e.UpdateService(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
+		return e.UpdateService(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(
+			live swarm.Service,
+		) (swarm.ServiceSpec, bool) {
 			next := spec.Overlay(live.Spec, spec.KeepEnvironment(live.Spec, c.want))
 			if c.pooled {
-				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec))) // only Remove removes replicas
+				// only Remove removes replicas
+				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec)))
 			}
 			if spec.Replicas(live.Spec) == 0 && live.Spec.Labels[spec.LabelStaged] == "" {
 				next.TaskTemplate.ForceUpdate++ // otherwise nothing replaces a task that is still about to end
@@ -163,9 +170,10 @@ func (e Members) Stop(ctx context.Context, runs map[string]int, reason domain.St
 		return !spec.BelongsTo(s, e.Cluster) || !stops(s)
 	})
 	return dockerapi.InParallel(ctx, concerned, func(ctx context.Context, service swarm.Service) error {
-		err := e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == "" && stops(live)
-		})
+		err := e.UpdateService(ctx, m, service, service.Spec.Name, "",
+			func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				return spec.Stopped(live.Spec, reason), live.Spec.Labels[spec.LabelStop] == "" && stops(live)
+			})
 		if cerrdefs.IsNotFound(err) {
 			return nil
 		}
@@ -204,11 +212,12 @@ func (e Members) Remove(ctx context.Context, names []string) error {
 		} else {
 			// Even if nothing changes: a Swarm forgets to remove a task whose state changes at the same moment, and
 			// only checks again at the next update of its service.
-			err = e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-				next := live.Spec
-				spec.SetReplicas(&next, min(kept, spec.Replicas(live.Spec)))
-				return next, true
-			})
+			err = e.UpdateService(ctx, m, service, service.Spec.Name, "",
+				func(live swarm.Service) (swarm.ServiceSpec, bool) {
+					next := live.Spec
+					spec.SetReplicas(&next, min(kept, spec.Replicas(live.Spec)))
+					return next, true
+				})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			return fmt.Errorf("removing service %q: %w", service.Spec.Name, err)
@@ -245,7 +254,8 @@ func (e Members) awaitStopped(ctx context.Context, changes []change, services ma
 		return nil
 	}
 	return e.AwaitTasks(ctx, func(t swarm.Task) bool {
-		return stopped[t.ServiceID] && t.Status.State == swarm.TaskStateRunning && t.DesiredState != swarm.TaskStateRunning
+		return stopped[t.ServiceID] && t.Status.State == swarm.TaskStateRunning &&
+			t.DesiredState != swarm.TaskStateRunning
 	})
 }
 

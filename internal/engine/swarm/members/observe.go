@@ -46,7 +46,8 @@ func (e Members) observe(ctx context.Context, group string, tasks []swarm.Task) 
 		return nil, err
 	}
 	view := view{
-		cluster: e.Cluster, services: services, seals: e.Reads.Seals(services), tasks: dockerapi.TasksByService(tasks), nodes: dockerapi.NewNodes(nodes),
+		cluster: e.Cluster, services: services, seals: e.Reads.Seals(services), tasks: dockerapi.TasksByService(tasks),
+		nodes: dockerapi.NewNodes(nodes),
 		known: sync.OnceValues(func() (spec.Lookup, error) { return e.known(ctx, services) }),
 	}
 	return view.observe(group)
@@ -153,7 +154,8 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 	var members []domain.Observed
 	for _, member := range membersOf(service, v.tasks[service.ID]) {
 		o := domain.Observed{
-			Name: member.name, Group: id.Group, Role: id.Role, Index: member.index, Host: r.Host, Address: r.Address, State: domain.StatePending,
+			Name: member.name, Group: id.Group, Role: id.Role, Index: member.index, Host: r.Host, Address: r.Address,
+			State:    domain.StatePending,
 			Instance: containerOf(member.tasks),
 		}
 		switch {
@@ -201,7 +203,8 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	for _, task := range slices.Backward(runs) {
 		if started(task) {
 			settle(o, task, r.Restart, stop != "")
-			if task.ID == labels[spec.LabelRestarted] || o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, task) {
+			if task.ID == labels[spec.LabelRestarted] ||
+				o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, task) {
 				o.State = domain.StateRestarting // its next task is about to appear, or to start
 			}
 			break
@@ -303,7 +306,8 @@ func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.
 func runsOf(tasks []swarm.Task, run int) []swarm.Task {
 	var runs []swarm.Task
 	for _, task := range tasks {
-		if container := task.Spec.ContainerSpec; container != nil && container.Labels[spec.LabelRun] == strconv.Itoa(run) && task.DesiredState != swarm.TaskStateRemove {
+		if container := task.Spec.ContainerSpec; container != nil &&
+			container.Labels[spec.LabelRun] == strconv.Itoa(run) && task.DesiredState != swarm.TaskStateRemove {
 			runs = append(runs, task)
 		}
 	}
@@ -313,7 +317,8 @@ func runsOf(tasks []swarm.Task, run int) []swarm.Task {
 // started reports whether a task got as far as running, or failing to.
 func started(task swarm.Task) bool {
 	switch task.Status.State {
-	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateOrphaned:
+	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected,
+		swarm.TaskStateOrphaned:
 		return true
 	case swarm.TaskStateShutdown:
 		// A task that was never on a host has no container either.
@@ -342,7 +347,8 @@ func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
 func outOfMemory(tasks []swarm.Task) *domain.OutOfMemory {
 	for _, task := range slices.Backward(tasks) {
 		c, r := task.Status.ContainerStatus, task.Spec.Resources
-		if task.Status.State == swarm.TaskStateFailed && c != nil && c.ExitCode == killedCode && !strings.Contains(task.Status.Err, unhealthy) && r != nil && r.Limits != nil && r.Limits.MemoryBytes > 0 {
+		if task.Status.State == swarm.TaskStateFailed && c != nil && c.ExitCode == killedCode &&
+			!strings.Contains(task.Status.Err, unhealthy) && r != nil && r.Limits != nil && r.Limits.MemoryBytes > 0 {
 			return &domain.OutOfMemory{At: task.Status.Timestamp, LimitMiB: r.Limits.MemoryBytes / spec.MiB}
 		}
 	}
@@ -362,7 +368,8 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	if c := status.ContainerStatus; c != nil && c.ContainerID != "" {
 		o.ExitCode = &c.ExitCode
 	}
-	if stopped && (status.State == swarm.TaskStateRejected || status.State == swarm.TaskStateFailed && value(o.ExitCode) == 0) {
+	if stopped &&
+		(status.State == swarm.TaskStateRejected || status.State == swarm.TaskStateFailed && value(o.ExitCode) == 0) {
 		// Only members that haven't ended are told to stop, so the Swarm ended this one: its constraints no longer
 		// hold.
 		o.State = domain.StateStopped
@@ -421,7 +428,8 @@ func value(p *int) int {
 // says what it waits for.
 func await(o *domain.Observed, newest swarm.Task) {
 	switch newest.Status.State {
-	case swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned, swarm.TaskStateAccepted,
+	case swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned,
+		swarm.TaskStateAccepted,
 		swarm.TaskStatePreparing, swarm.TaskStateReady, swarm.TaskStateStarting:
 	default:
 		return
@@ -443,7 +451,8 @@ func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed
 	for i, slot := range slotsOf(tasks) {
 		task := slot[len(slot)-1]
 		id, found := spec.IdentityOfTask(task)
-		if !found || id.Cluster != v.cluster || group != "" && id.Group != group || !slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.Awaited(t.NodeID) }) {
+		if !found || id.Cluster != v.cluster || group != "" && id.Group != group ||
+			!slices.ContainsFunc(slot, func(t swarm.Task) bool { return v.nodes.Awaited(t.NodeID) }) {
 			continue
 		}
 		if id.Pooled {

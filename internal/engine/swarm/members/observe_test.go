@@ -73,12 +73,16 @@ func (h *history) unplaced(message string) {
 func (h *history) view(node swarm.Node) view {
 	node.ID = "node1"
 	return view{
-		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}), tasks: dockerapi.TasksByService(h.tasks), nodes: dockerapi.NewNodes([]swarm.Node{node}),
+		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}),
+		tasks: dockerapi.TasksByService(h.tasks), nodes: dockerapi.NewNodes([]swarm.Node{node}),
 		known: func() (spec.Lookup, error) { return spec.Lookup{}, nil },
 	}
 }
 
-var ready = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateReady}, Spec: swarm.NodeSpec{Availability: swarm.NodeAvailabilityActive}}
+var ready = swarm.Node{
+	Status: swarm.NodeStatus{State: swarm.NodeStateReady},
+	Spec:   swarm.NodeSpec{Availability: swarm.NodeAvailabilityActive},
+}
 
 func TestObserveMember(t *testing.T) {
 	const (
@@ -104,45 +108,84 @@ func TestObserveMember(t *testing.T) {
 		tasks  func(h *history)
 		want   seen
 	}{
-		"staged":   {onFailure, map[string]string{spec.LabelStaged: "true"}, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
-		"no task":  {onFailure, nil, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
-		"unplaced": {onFailure, nil, func(h *history) { h.unplaced("no suitable node") }, seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
-		"starting": {onFailure, nil, func(h *history) { h.task(2, running, swarm.TaskStatePreparing, 0, "") }, seen{State: domain.StatePending, Code: -1}},
-		"running":  {onFailure, nil, func(h *history) { h.task(2, running, running, 0, "") }, seen{State: domain.StateRunning, Code: -1}},
+		"staged": {
+			onFailure, map[string]string{spec.LabelStaged: "true"}, func(*history) {},
+			seen{State: domain.StatePending, Code: -1},
+		},
+		"no task": {onFailure, nil, func(*history) {}, seen{State: domain.StatePending, Code: -1}},
+		"unplaced": {
+			onFailure, nil, func(h *history) { h.unplaced("no suitable node") },
+			seen{State: domain.StatePending, Code: -1, Error: "no suitable node"},
+		},
+		"starting": {
+			onFailure, nil, func(h *history) { h.task(2, running, swarm.TaskStatePreparing, 0, "") },
+			seen{State: domain.StatePending, Code: -1},
+		},
+		"running": {
+			onFailure, nil, func(h *history) { h.task(2, running, running, 0, "") },
+			seen{State: domain.StateRunning, Code: -1},
+		},
 		"mended, no task yet": {onFailure, nil, func(h *history) {
 			h.task(2, running, running, 0, "")
 			h.tasks[0].Spec.ContainerSpec.Args = []string{"--as-somebody-else-had-it"}
 		}, seen{State: domain.StateRestarting, Code: -1}},
 		"moved back, no task yet": {onFailure, nil, func(h *history) {
 			h.task(2, running, running, 0, "")
-			h.tasks[0].NodeID, h.tasks[0].Spec.Placement = "node2", &swarm.Placement{Constraints: []string{"node.id==node2"}}
+			h.tasks[0].NodeID, h.tasks[0].Spec.Placement = "node2", &swarm.Placement{
+				Constraints: []string{"node.id==node2"},
+			}
 		}, seen{State: domain.StateRestarting, Code: -1}},
 		"free to be elsewhere, and where it should be": {onFailure, nil, func(h *history) {
 			h.task(2, running, running, 0, "")
 			h.tasks[0].Spec.Placement = nil
 		}, seen{State: domain.StateRunning, Code: -1}},
-		"told to end": {onFailure, nil, func(h *history) { h.task(2, shutdown, running, 0, "").task(2, "ready", swarm.TaskStateReady, 0, "") },
+		"told to end": {onFailure, nil,
+			func(h *history) { h.task(2, shutdown, running, 0, "").task(2, "ready", swarm.TaskStateReady, 0, "") },
+
 			seen{State: domain.StateRestarting, Code: -1}},
-		"tasks of earlier runs don't count": {onFailure, nil, func(h *history) { h.task(1, shutdown, failed, 3, "") }, seen{State: domain.StatePending, Code: -1}},
-		"completed":                         {onFailure, nil, func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "") }, seen{State: domain.StateCompleted}},
-		"failed for good": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 126, "task: non-zero exit (126)") },
+		"tasks of earlier runs don't count": {
+			onFailure, nil, func(h *history) { h.task(1, shutdown, failed, 3, "") },
+			seen{State: domain.StatePending, Code: -1},
+		},
+		"completed": {
+			onFailure, nil, func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "") },
+			seen{State: domain.StateCompleted},
+		},
+		"failed for good": {onFailure, nil,
+			func(h *history) { h.task(2, shutdown, failed, 126, "task: non-zero exit (126)") },
+
 			seen{State: domain.StateFailed, Code: 126, Error: "exit code 126, which is final"}},
 		"no such command": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 127, "no such file") },
 			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
-		"could not be started": {onFailure, map[string]string{spec.LabelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 128, "error setting rlimit") },
-			seen{State: domain.StateFailed, Restarts: 6, Code: 128, Error: "exit code 128, after 6 restarts: error setting rlimit"}},
+		"could not be started": {onFailure, map[string]string{spec.LabelRestarts: "6"},
+			func(h *history) { h.task(2, shutdown, failed, 128, "error setting rlimit") },
+
+			seen{
+				State: domain.StateFailed, Restarts: 6, Code: 128,
+				Error: "exit code 128, after 6 restarts: error setting rlimit",
+			}},
 		"could not be started, to be restarted": {onFailure, nil, func(h *history) {
 			h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
 		},
-			seen{State: domain.StateRestarting, Code: 128, Error: "exit code 128: starting container failed: OCI runtime create failed", Unstarted: true}},
+			seen{
+				State: domain.StateRestarting, Code: 128,
+				Error: "exit code 128: starting container failed: OCI runtime create failed", Unstarted: true,
+			}},
 		"could not be started, busy": {onFailure, nil, func(h *history) {
-			h.task(2, shutdown, failed, 128, "starting container failed: unable to remount dir as readonly: device or resource busy")
+			h.task(2, shutdown, failed, 128,
+				"starting container failed: unable to remount dir as readonly: device or resource busy")
 		},
 			seen{State: domain.StateRestarting, Code: 128,
 				Error: "exit code 128: starting container failed: unable to remount dir as readonly: device or resource busy"}},
-		"not well, to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "task: non-zero exit (137): unhealthy container") },
-			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9): task: non-zero exit (137): unhealthy container"}},
-		"could not be started, being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
+		"not well, to be restarted": {onFailure, nil,
+			func(h *history) { h.task(2, shutdown, failed, 137, "task: non-zero exit (137): unhealthy container") },
+
+			seen{
+				State: domain.StateRestarting, Code: 137,
+				Error: "exit code 137 (signal 9): task: non-zero exit (137): unhealthy container",
+			}},
+		"could not be started, being restarted": {onFailure,
+			map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
 			func(h *history) {
 				h.task(2, shutdown, failed, 128, "starting container failed: OCI runtime create failed")
 				h.task(2, running, swarm.TaskStateStarting, 0, "")
@@ -150,10 +193,20 @@ func TestObserveMember(t *testing.T) {
 			seen{State: domain.StateRestarting, Restarts: 1, Code: 128}},
 		"to be restarted": {onFailure, nil, func(h *history) { h.task(2, shutdown, failed, 137, "") },
 			seen{State: domain.StateRestarting, Code: 137, Error: "exit code 137 (signal 9)"}},
-		"attempts used up": {onFailure, map[string]string{spec.LabelRestarts: "6"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
-			seen{State: domain.StateFailed, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts"}},
-		"restart ordered, no task yet": {onFailure, map[string]string{spec.LabelRestarts: "6", spec.LabelRestarted: "task1"}, func(h *history) { h.task(2, shutdown, failed, 137, "") },
-			seen{State: domain.StateRestarting, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts"}},
+		"attempts used up": {onFailure, map[string]string{spec.LabelRestarts: "6"},
+			func(h *history) { h.task(2, shutdown, failed, 137, "") },
+
+			seen{
+				State: domain.StateFailed, Restarts: 6, Code: 137, Error: "exit code 137 (signal 9), after 6 restarts",
+			}},
+		"restart ordered, no task yet": {onFailure,
+			map[string]string{spec.LabelRestarts: "6", spec.LabelRestarted: "task1"},
+			func(h *history) { h.task(2, shutdown, failed, 137, "") },
+
+			seen{
+				State: domain.StateRestarting, Restarts: 6, Code: 137,
+				Error: "exit code 137 (signal 9), after 6 restarts",
+			}},
 		"being restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
 			func(h *history) {
 				h.task(2, shutdown, failed, 137, "").task(2, running, swarm.TaskStateStarting, 0, "")
@@ -162,26 +215,49 @@ func TestObserveMember(t *testing.T) {
 		"restarted": {onFailure, map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
 			func(h *history) { h.task(2, shutdown, failed, 137, "").task(2, running, running, 0, "") },
 			seen{State: domain.StateRunning, Restarts: 1, Code: -1}},
-		"rejected": {onFailure, nil, func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+		"rejected": {onFailure, nil,
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+
 			seen{State: domain.StateFailed, Code: -1, Error: "could not be started: No such image"}},
-		"ended by the Swarm, with exit code 0": {onFailure, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
-			seen{State: domain.StateRestarting, Code: 137, Error: "stopped by the Swarm, for example because its host was drained or lost"}},
+		"ended by the Swarm, with exit code 0": {onFailure, nil,
+			func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
+
+			seen{
+				State: domain.StateRestarting, Code: 137,
+				Error: "stopped by the Swarm, for example because its host was drained or lost",
+			}},
 		"ended by the Swarm, never restarted": {never, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
-			seen{State: domain.StateFailed, Code: 137, Error: "stopped by the Swarm, for example because its host was drained or lost"}},
-		"ended by the Swarm, restarted by its group": {byGroup, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
-			seen{State: domain.StateFailed, Code: 137, Error: "stopped by the Swarm, for example because its host was drained or lost"}},
-		"being stopped": {onFailure, map[string]string{spec.LabelStop: "completed"}, func(h *history) { h.task(2, shutdown, running, 0, "").unplaced("no suitable node") },
+			seen{
+				State: domain.StateFailed, Code: 137,
+				Error: "stopped by the Swarm, for example because its host was drained or lost",
+			}},
+		"ended by the Swarm, restarted by its group": {byGroup, nil,
+			func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
+
+			seen{
+				State: domain.StateFailed, Code: 137,
+				Error: "stopped by the Swarm, for example because its host was drained or lost",
+			}},
+		"being stopped": {onFailure, map[string]string{spec.LabelStop: "completed"},
+			func(h *history) { h.task(2, shutdown, running, 0, "").unplaced("no suitable node") },
+
 			seen{State: domain.StateRunning, Code: -1}},
 		"told to stop while it started": {onFailure, map[string]string{spec.LabelStop: "completed"},
 			func(h *history) { h.task(2, shutdown, swarm.TaskStateStarting, 0, "").unplaced("no suitable node") },
 			seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
-		"stopped": {onFailure, map[string]string{spec.LabelStop: "completed"}, func(h *history) { h.task(2, shutdown, shutdown, 0, "").unplaced("no suitable node") },
+		"stopped": {onFailure, map[string]string{spec.LabelStop: "completed"},
+			func(h *history) { h.task(2, shutdown, shutdown, 0, "").unplaced("no suitable node") },
+
 			seen{State: domain.StateStopped, Stopped: domain.StopCompleted}},
-		"stopped though never to be restarted": {never, map[string]string{spec.LabelStop: "failed"}, func(h *history) { h.task(2, shutdown, shutdown, 143, "").unplaced("") },
+		"stopped though never to be restarted": {never, map[string]string{spec.LabelStop: "failed"},
+			func(h *history) { h.task(2, shutdown, shutdown, 143, "").unplaced("") },
+
 			seen{State: domain.StateStopped, Code: 143, Stopped: domain.StopFailed}},
-		"stopped, and rejected as its node no longer meets the constraints": {onFailure, map[string]string{spec.LabelStop: "completed"},
+		"stopped, and rejected as its node no longer meets the constraints": {onFailure,
+			map[string]string{spec.LabelStop: "completed"},
 			func(h *history) {
-				h.task(2, shutdown, swarm.TaskStateRejected, 0, "assigned node no longer meets constraints").unplaced("")
+				h.task(2, shutdown, swarm.TaskStateRejected, 0,
+					"assigned node no longer meets constraints").unplaced("")
 			},
 			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopCompleted}},
 		"stopped, and its network was gone": {onFailure, map[string]string{spec.LabelStop: "completed"},
@@ -192,10 +268,13 @@ func TestObserveMember(t *testing.T) {
 		"failed before it was stopped": {onFailure, map[string]string{spec.LabelStop: "failed"},
 			func(h *history) { h.task(2, shutdown, failed, 127, "no such file").unplaced("") },
 			seen{State: domain.StateFailed, Code: 127, Error: "exit code 127, which is final: no such file"}},
-		"stopped before it started": {onFailure, map[string]string{spec.LabelStop: "deadline"}, func(h *history) { h.unplaced("no suitable node") },
+		"stopped before it started": {onFailure, map[string]string{spec.LabelStop: "deadline"},
+			func(h *history) { h.unplaced("no suitable node") },
+
 			seen{State: domain.StateStopped, Code: -1, Stopped: domain.StopDeadline}},
 		"completed before it was stopped": {onFailure, map[string]string{spec.LabelStop: "completed"},
-			func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "").unplaced("") }, seen{State: domain.StateCompleted}},
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateComplete, 0, "").unplaced("") },
+			seen{State: domain.StateCompleted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t, c.rule, c.labels)
@@ -205,7 +284,10 @@ func TestObserveMember(t *testing.T) {
 				t.Fatalf("observed %v (%v)", observed, err)
 			}
 			o := observed[0]
-			got := seen{State: o.State, Restarts: o.Restarts, Code: -1, Error: o.LastError, Stopped: o.StopReason, Unstarted: o.Unstarted}
+			got := seen{
+				State: o.State, Restarts: o.Restarts, Code: -1, Error: o.LastError, Stopped: o.StopReason,
+				Unstarted: o.Unstarted,
+			}
 			if o.ExitCode != nil {
 				got.Code = *o.ExitCode
 			}
@@ -232,7 +314,8 @@ func TestObserveTrouble(t *testing.T) {
 		"host gpu1 is drained": at(swarm.NodeStateReady, swarm.NodeAvailabilityDrain),
 		"host gpu1 is paused":  at(swarm.NodeStateReady, swarm.NodeAvailabilityPause),
 	} {
-		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
+		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0,
+			"")
 		observed, err := h.view(node).observe("")
 		if err != nil || len(observed) != 1 || observed[0].HostTrouble != want {
 			t.Errorf("%q: observed %+v (%v)", want, observed, err)
@@ -248,8 +331,11 @@ func TestObserveTrouble(t *testing.T) {
 
 // TestObserveLeaving: a member exists until its last task has ended, unless its host can't report that.
 func TestObserveLeaving(t *testing.T) {
-	for state, want := range map[swarm.NodeState]int{swarm.NodeStateReady: 1, swarm.NodeStateUnknown: 1, swarm.NodeStateDown: 0} {
-		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "")
+	for state, want := range map[swarm.NodeState]int{
+		swarm.NodeStateReady: 1, swarm.NodeStateUnknown: 1, swarm.NodeStateDown: 0,
+	} {
+		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0,
+			"")
 		v := h.view(swarm.Node{Status: swarm.NodeStatus{State: state}})
 		v.services = nil
 		observed, err := v.observe("job")
@@ -268,18 +354,36 @@ func TestRestartOf(t *testing.T) {
 		wanted bool
 		delay  time.Duration
 	}{
-		"runs":               {nil, func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }, false, 0},
-		"ended":              {nil, func(h *history) { ended(h) }, true, time.Second},
-		"ended once more":    {map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, true, 2 * time.Second},
-		"ended too often":    {map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"}, func(h *history) { ended(ended(h)) }, false, 0},
-		"without its rule":   {map[string]string{spec.LabelSpec: ""}, func(h *history) { ended(h) }, false, 0},
-		"restarted already":  {map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(h) }, false, 0},
-		"about to start":     {nil, func(h *history) { ended(h).unplaced("") }, false, 0},
-		"stopped":            {map[string]string{spec.LabelStop: "completed"}, func(h *history) { ended(h) }, false, 0},
-		"staged":             {map[string]string{spec.LabelStaged: "true"}, func(h *history) { ended(h) }, false, 0},
-		"of an earlier run":  {nil, func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }, false, 0},
-		"completed":          {nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") }, false, 0},
-		"lost with its host": {nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, true, time.Second},
+		"runs": {
+			nil, func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }, false, 0,
+		},
+		"ended": {nil, func(h *history) { ended(h) }, true, time.Second},
+		"ended once more": {
+			map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
+			func(h *history) { ended(ended(h)) }, true, 2 * time.Second,
+		},
+		"ended too often": {
+			map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"},
+			func(h *history) { ended(ended(h)) }, false, 0,
+		},
+		"without its rule": {map[string]string{spec.LabelSpec: ""}, func(h *history) { ended(h) }, false, 0},
+		"restarted already": {
+			map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(h) },
+			false, 0,
+		},
+		"about to start": {nil, func(h *history) { ended(h).unplaced("") }, false, 0},
+		"stopped":        {map[string]string{spec.LabelStop: "completed"}, func(h *history) { ended(h) }, false, 0},
+		"staged":         {map[string]string{spec.LabelStaged: "true"}, func(h *history) { ended(h) }, false, 0},
+		"of an earlier run": {
+			nil, func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }, false, 0,
+		},
+		"completed": {
+			nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") }, false, 0,
+		},
+		"lost with its host": {
+			nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, true,
+			time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t, rule, c.labels)
@@ -293,7 +397,8 @@ func TestRestartOf(t *testing.T) {
 			}
 			before, _ := strconv.Atoi(c.labels[spec.LabelRestarts])
 			next, changed := r.apply(h.service)
-			if !changed || next.Labels[spec.LabelRestarts] != strconv.Itoa(before+1) || next.Labels[spec.LabelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
+			if !changed || next.Labels[spec.LabelRestarts] != strconv.Itoa(before+1) ||
+				next.Labels[spec.LabelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
 				next.Labels[spec.LabelStarted] == "" {
 				t.Errorf("the restart is %v %+v", changed, next)
 			}
@@ -323,11 +428,17 @@ func TestInstances(t *testing.T) {
 		status         *swarm.ContainerStatus
 		want           bool
 	}{
-		"it runs":                     {runs, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
-		"its health is not known yet": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{ContainerID: "own"}, true},
-		"it is to end":                {shutdown, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
-		"it has not been started":     {swarm.TaskStateReady, swarm.TaskStateReady, &swarm.ContainerStatus{ContainerID: "own"}, false},
-		"it has ended":                {shutdown, swarm.TaskStateComplete, &swarm.ContainerStatus{ContainerID: "own"}, false},
+		"it runs": {runs, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"its health is not known yet": {
+			runs, swarm.TaskStateStarting, &swarm.ContainerStatus{ContainerID: "own"}, true,
+		},
+		"it is to end": {shutdown, runs, &swarm.ContainerStatus{ContainerID: "own"}, true},
+		"it has not been started": {
+			swarm.TaskStateReady, swarm.TaskStateReady, &swarm.ContainerStatus{ContainerID: "own"}, false,
+		},
+		"it has ended": {
+			shutdown, swarm.TaskStateComplete, &swarm.ContainerStatus{ContainerID: "own"}, false,
+		},
 		"it is not known":             {runs, swarm.TaskStateStarting, nil, false},
 		"it is not known by its name": {runs, swarm.TaskStateStarting, &swarm.ContainerStatus{}, false},
 	} {

@@ -21,9 +21,17 @@ func TestOutOfMemory(t *testing.T) {
 		tasks  func(h *history)
 		want   *domain.OutOfMemory
 	}{
-		"killed":          {limited, func(h *history) { h.task(2, "shutdown", "failed", 137, "task: non-zero exit (137)") }, &first},
-		"killed, and on":  {limited, func(h *history) { h.task(2, "shutdown", "failed", 137, "").task(2, "running", "running", 0, "") }, &first},
-		"killed before":   {limited, func(h *history) { h.task(1, "shutdown", "failed", 137, "").task(2, "running", "running", 0, "") }, nil},
+		"killed": {
+			limited, func(h *history) { h.task(2, "shutdown", "failed", 137, "task: non-zero exit (137)") }, &first,
+		},
+		"killed, and on": {
+			limited, func(h *history) { h.task(2, "shutdown", "failed", 137, "").task(2, "running", "running", 0, "") },
+			&first,
+		},
+		"killed before": {
+			limited, func(h *history) { h.task(1, "shutdown", "failed", 137, "").task(2, "running", "running", 0, "") },
+			nil,
+		},
 		"without a limit": {nil, func(h *history) { h.task(2, "shutdown", "failed", 137, "") }, nil},
 		"failed":          {limited, func(h *history) { h.task(2, "shutdown", "failed", 1, "") }, nil},
 		"not well": {limited, func(h *history) {
@@ -32,7 +40,8 @@ func TestOutOfMemory(t *testing.T) {
 		"drained": {limited, func(h *history) { h.task(2, "shutdown", "shutdown", 137, "") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHistory(t, domain.Role{}.RestartRule(), map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"})
+			h := newHistory(t, domain.Role{}.RestartRule(),
+				map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"})
 			h.service.Spec.TaskTemplate.Resources = c.limits
 			c.tasks(h)
 			observed, err := h.view(ready).observe("job")

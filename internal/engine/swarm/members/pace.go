@@ -66,7 +66,8 @@ func (p *pacing) next(changes []change) (now, later []change) {
 func (p *pacing) arrive(tasks []swarm.Task) bool {
 	before := len(p.onWay)
 	for _, task := range tasks {
-		if id, found := spec.IdentityOfTask(task); found && id.Run == p.run && (dockerapi.Ended(task) || task.Status.State == swarm.TaskStateRunning) {
+		if id, found := spec.IdentityOfTask(task); found && id.Run == p.run &&
+			(dockerapi.Ended(task) || task.Status.State == swarm.TaskStateRunning) {
 			delete(p.onWay, id.Member(id.Index))
 		}
 	}
@@ -74,7 +75,10 @@ func (p *pacing) arrive(tasks []swarm.Task) bool {
 }
 
 // startInTurns starts what is staged for a run, new members some at a time on each node.
-func (e Members) startInTurns(ctx context.Context, run int, changes []change, start func(ctx context.Context, m dockerapi.Manager, c change) error) error {
+func (e Members) startInTurns(
+	ctx context.Context, run int, changes []change,
+	start func(ctx context.Context, m dockerapi.Manager, c change) error,
+) error {
 	nodes, err := dockerapi.Live(e.Connection).Nodes(ctx)
 	if err != nil {
 		return err

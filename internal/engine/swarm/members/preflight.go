@@ -13,7 +13,8 @@ func (e Members) Preflight(_ context.Context, specs []domain.MemberSpec) (domain
 	for _, spec := range specs {
 		at := domain.Path{"roles", domain.Key(spec.Role)}
 		if spec.Image == "" {
-			problems.Add(at.At("image"), "Missing image", "engine %q requires an image: set one for role %q or for the group", dockerapi.EngineName, spec.Role)
+			problems.Add(at.At("image"), "Missing image",
+				"engine %q requires an image: set one for role %q or for the group", dockerapi.EngineName, spec.Role)
 		}
 	}
 	return problems, nil

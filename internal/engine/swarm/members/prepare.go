@@ -16,7 +16,9 @@ import (
 
 // prepare returns the services of members as they should be started, after providing what they need: images on their
 // hosts, and the config and secret objects with their files. services are those of the Swarm by name.
-func (e Members) prepare(ctx context.Context, specs []domain.MemberSpec, services map[string]swarm.Service) ([]change, error) {
+func (e Members) prepare(
+	ctx context.Context, specs []domain.MemberSpec, services map[string]swarm.Service,
+) ([]change, error) {
 	in, nodes, err := e.surroundings(ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +57,10 @@ func (e Members) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, change{group: member.Group, run: member.Run, node: in.Nodes[member.Host], want: want, pooled: member.Shared, auth: auth})
+		changes = append(changes, change{
+			group: member.Group, run: member.Run, node: in.Nodes[member.Host], want: want, pooled: member.Shared,
+			auth: auth,
+		})
 	}
 	return changes, nil
 }
@@ -73,7 +78,8 @@ func (e Members) surroundings(ctx context.Context) (in spec.Target, view dockera
 	}
 	own, found := dockerapi.OwnNetwork(networks, e.Cluster)
 	if !found {
-		return in, nil, fmt.Errorf("network %q of cluster %q is missing: apply the cluster to recreate it", spec.NetworkName(e.Cluster), e.Cluster)
+		return in, nil, fmt.Errorf("network %q of cluster %q is missing: apply the cluster to recreate it",
+			spec.NetworkName(e.Cluster), e.Cluster)
 	}
 	nodes, err := live.Nodes(ctx)
 	if err != nil {

@@ -45,7 +45,8 @@ func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 		}
 		if restored, changed := relabelled(found.Spec.Annotations, config.Annotations); changed {
 			found.Spec.Annotations = restored
-			if err := m.ConfigUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !dockerapi.OutOfSequence(err) {
+			if err := m.ConfigUpdate(ctx, found.ID, found.Version, found.Spec); err != nil &&
+				!dockerapi.OutOfSequence(err) {
 				return nil, fmt.Errorf("restoring the labels of config object %q: %w", config.Name, err)
 			}
 		}
@@ -76,7 +77,8 @@ func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 		found, there := byName[secret.Object.Name]
 		if !there {
 			if secret.Object.Data == nil {
-				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not available: apply its group with a new version of the secret", secret.Name, secret.Role)
+				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not available: "+
+					"apply its group with a new version of the secret", secret.Name, secret.Role)
 			}
 			created, err := m.SecretCreate(ctx, secret.Object)
 			if err != nil {
@@ -87,8 +89,10 @@ func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 		}
 		if restored, changed := relabelled(found.Spec.Annotations, secret.Object.Annotations); changed {
 			found.Spec.Annotations = restored
-			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !dockerapi.OutOfSequence(err) {
-				return nil, fmt.Errorf("restoring the labels of secret %q of role %q: %w", secret.Name, secret.Role, err)
+			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil &&
+				!dockerapi.OutOfSequence(err) {
+				return nil, fmt.Errorf("restoring the labels of secret %q of role %q: %w", secret.Name, secret.Role,
+					err)
 			}
 		}
 		ids[secret.Object.Name] = found.ID

@@ -38,9 +38,10 @@ func (e Members) FollowHosts(ctx context.Context) error {
 	}
 	hosts := dockerapi.NodesOf(document.Spec, nodes)
 	return dockerapi.InParallel(ctx, stranded, func(ctx context.Context, service swarm.Service) error {
-		err := e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return spec.Repin(live.Spec, spec.PinnedNode(service.Spec), hosts)
-		})
+		err := e.UpdateService(ctx, m, service, service.Spec.Name, "",
+			func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				return spec.Repin(live.Spec, spec.PinnedNode(service.Spec), hosts)
+			})
 		if cerrdefs.IsNotFound(err) {
 			return nil
 		}
@@ -49,11 +50,14 @@ func (e Members) FollowHosts(ctx context.Context) error {
 }
 
 // strandedAmong returns the services of members that have not ended, and are pinned to nodes that are gone.
-func strandedAmong(services []swarm.Service, tasks map[string][]swarm.Task, nodes []swarm.Node, cluster string) []swarm.Service {
+func strandedAmong(
+	services []swarm.Service, tasks map[string][]swarm.Task, nodes []swarm.Node, cluster string,
+) []swarm.Service {
 	view := view{nodes: dockerapi.NewNodes(nodes)}
 	return slices.DeleteFunc(slices.Clone(services), func(service swarm.Service) bool {
 		pin, id := spec.PinnedNode(service.Spec), spec.IdentityOf(service)
-		if _, there := view.nodes[pin]; there || pin == "" || !spec.BelongsTo(service, cluster) || id.Group == "" || id.Pooled {
+		if _, there := view.nodes[pin]; there || pin == "" || !spec.BelongsTo(service, cluster) || id.Group == "" ||
+			id.Pooled {
 			return true
 		}
 		var o domain.Observed

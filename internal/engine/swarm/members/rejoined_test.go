@@ -22,15 +22,27 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 		tamper func(s *swarm.ServiceSpec)
 		want   []string // the constraints afterwards, if it follows
 	}{
-		"the host is another node": {nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: runs, want: []string{"node.id==node9"}},
-		"lost with its node":       {nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateOrphaned, 0, "") }, want: []string{"node.id==node9"}},
-		"the host is gone":         {nodes: []swarm.Node{nodeOf("gpu2", "", swarm.NodeStateReady)}, tasks: runs},
-		"the node is there":        {nodes: []swarm.Node{nodeOf("gpu1", "node1", swarm.NodeStateDown)}, tasks: runs},
-		"it has completed":         {nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") }},
+		"the host is another node": {
+			nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: runs,
+			want: []string{"node.id==node9"},
+		},
+		"lost with its node": {
+			nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)},
+			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateOrphaned, 0, "") },
+			want:  []string{"node.id==node9"},
+		},
+		"the host is gone":  {nodes: []swarm.Node{nodeOf("gpu2", "", swarm.NodeStateReady)}, tasks: runs},
+		"the node is there": {nodes: []swarm.Node{nodeOf("gpu1", "node1", swarm.NodeStateDown)}, tasks: runs},
+		"it has completed": {
+			nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)},
+			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") },
+		},
 		"changed by somebody else": {
 			nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: runs,
 			tamper: func(s *swarm.ServiceSpec) {
-				s.TaskTemplate.Placement = &swarm.Placement{Constraints: []string{"node.id == node1", "node.labels.a==b"}}
+				s.TaskTemplate.Placement = &swarm.Placement{
+					Constraints: []string{"node.id == node1", "node.labels.a==b"},
+				}
 			},
 			want: []string{"node.id==node9", "node.labels.a==b"},
 		},
@@ -45,12 +57,15 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 			stranded := strandedAmong([]swarm.Service{h.service}, dockerapi.TasksByService(h.tasks), c.nodes, "lab")
 			var got []string
 			for _, service := range stranded {
-				next, changed := spec.Repin(service.Spec, spec.PinnedNode(service.Spec), dockerapi.NodesOf(cluster, c.nodes))
+				next, changed := spec.Repin(service.Spec, spec.PinnedNode(service.Spec),
+					dockerapi.NodesOf(cluster, c.nodes))
 				if !changed {
 					continue
 				}
 				got = next.TaskTemplate.Placement.Constraints
-				if is := spec.SealsOf([]swarm.Service{{ID: h.service.ID, Spec: next}})[h.service.ID].Broken; is != broken {
+				if is := spec.SealsOf(
+					[]swarm.Service{{ID: h.service.ID, Spec: next}},
+				)[h.service.ID].Broken; is != broken {
 					t.Errorf("it counts as changed by somebody else: %v, and before: %v", is, broken)
 				}
 			}
@@ -63,5 +78,7 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 
 // nodeOf returns the node of a host.
 func nodeOf(host, id string, state swarm.NodeState) swarm.Node {
-	return swarm.Node{ID: id, Description: swarm.NodeDescription{Hostname: host}, Status: swarm.NodeStatus{State: state}}
+	return swarm.Node{
+		ID: id, Description: swarm.NodeDescription{Hostname: host}, Status: swarm.NodeStatus{State: state},
+	}
 }

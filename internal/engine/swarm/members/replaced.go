@@ -17,11 +17,14 @@ func isReplaced(nodes dockerapi.Nodes, service swarm.Service, task swarm.Task) b
 	}
 	is := service.Spec
 	is.TaskTemplate = task.Spec
-	is.TaskTemplate.Placement, is.TaskTemplate.Runtime = service.Spec.TaskTemplate.Placement, service.Spec.TaskTemplate.Runtime
+	is.TaskTemplate.Placement, is.TaskTemplate.Runtime = service.Spec.TaskTemplate.Placement,
+		service.Spec.TaskTemplate.Runtime
 	if !reflect.DeepEqual(is.TaskTemplate, service.Spec.TaskTemplate) &&
-		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate || spec.Seal(is) != spec.Seal(service.Spec)) {
+		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate ||
+			spec.Seal(is) != spec.Seal(service.Spec)) {
 		return true
 	}
 	// Another placement makes no difference to a task whose node still meets it.
-	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !nodes.Meets(task.NodeID, service.Spec)
+	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) &&
+		!nodes.Meets(task.NodeID, service.Spec)
 }

@@ -52,9 +52,10 @@ func (e Members) RestartDue(ctx context.Context, seen Ends) (next time.Time, err
 	}
 	maps.DeleteFunc(seen, func(task string, _ time.Time) bool { return !current[task] })
 	return next, dockerapi.InParallel(ctx, due, func(ctx context.Context, r restart) error {
-		err := e.UpdateService(ctx, m, r.service, r.service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return r.apply(live)
-		})
+		err := e.UpdateService(ctx, m, r.service, r.service.Spec.Name, "",
+			func(live swarm.Service) (swarm.ServiceSpec, bool) {
+				return r.apply(live)
+			})
 		if cerrdefs.IsNotFound(err) {
 			return nil
 		}
@@ -76,7 +77,8 @@ type restart struct {
 func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool) {
 	id := spec.IdentityOf(service)
 	labels := service.Spec.Labels
-	if id.Pooled || id.Group == "" || labels[spec.LabelStaged] != "" || labels[spec.LabelStop] != "" || spec.Replicas(service.Spec) == 0 {
+	if id.Pooled || id.Group == "" || labels[spec.LabelStaged] != "" || labels[spec.LabelStop] != "" ||
+		spec.Replicas(service.Spec) == 0 {
 		return r, false
 	}
 	member := membersOf(service, own)[0]
@@ -105,7 +107,8 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 func (r restart) apply(live swarm.Service) (swarm.ServiceSpec, bool) {
 	next := live.Spec
 	labels := live.Spec.Labels
-	if spec.IdentityOf(live).Run != spec.IdentityOf(r.service).Run || labels[spec.LabelStop] != "" || labels[spec.LabelRestarted] == r.after.ID {
+	if spec.IdentityOf(live).Run != spec.IdentityOf(r.service).Run || labels[spec.LabelStop] != "" ||
+		labels[spec.LabelRestarted] == r.after.ID {
 		return next, false
 	}
 	next.Labels = maps.Clone(labels)

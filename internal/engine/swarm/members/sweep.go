@@ -52,7 +52,9 @@ func (e Members) sweep(ctx context.Context, group string, kept map[string]bool) 
 }
 
 // unused returns the files and secrets of a group that none of the services refers to, and that are not to be kept.
-func (e Members) unused(group string, kept map[string]bool, configs []swarm.Config, secrets []swarm.Secret, services []swarm.ServiceSpec) []object {
+func (e Members) unused(
+	group string, kept map[string]bool, configs []swarm.Config, secrets []swarm.Secret, services []swarm.ServiceSpec,
+) []object {
 	used := map[string]bool{}
 	for _, service := range services {
 		if container := service.TaskTemplate.ContainerSpec; container != nil {
@@ -71,7 +73,8 @@ func (e Members) unused(group string, kept map[string]bool, configs []swarm.Conf
 		}
 	}
 	for _, secret := range secrets {
-		if !used[secret.ID] && !kept[secret.Spec.Name] && spec.IsAttachment(secret.Spec.Annotations, e.Cluster, spec.KindSecret, group) {
+		if !used[secret.ID] && !kept[secret.Spec.Name] &&
+			spec.IsAttachment(secret.Spec.Annotations, e.Cluster, spec.KindSecret, group) {
 			found = append(found, object{id: secret.ID, secret: true})
 		}
 	}

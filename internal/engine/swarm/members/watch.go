@@ -126,7 +126,9 @@ func (w *watcher) forget(now *watch) {
 
 // lookAgain polls the Swarm, and reports events and changes since the last poll, until ctx is done or the manager can't
 // be reached.
-func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func()) {
+func (e Members) lookAgain(
+	ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func(),
+) {
 	look := time.NewTimer(taskLook)
 	defer look.Stop()
 	pace := lookPace
@@ -217,7 +219,9 @@ func (e Members) AwaitTasks(ctx context.Context, leaving func(t swarm.Task) bool
 			return err
 		}
 		view := dockerapi.NewNodes(nodes)
-		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool { return leaving(t) && !dockerapi.Ended(t) && view.Awaited(t.NodeID) }) {
+		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool {
+			return leaving(t) && !dockerapi.Ended(t) && view.Awaited(t.NodeID)
+		}) {
 			return nil
 		}
 		if err := engine.Await(ctx, events, time.Time{}); err != nil {

@@ -27,9 +27,11 @@ func TestQuietEvents(t *testing.T) {
 	swarmtest.Must(t, err)
 	messages, failures := m.Events(t.Context(), events.ListOptions{Filters: watched})
 	heard := 0
-	acctest.Eventually(t, "the first event", func() bool { // an Engine says that it tells of events a moment before it does
+	// an Engine says that it tells of events a moment before it does
+	acctest.Eventually(t, "the first event", func() bool {
 		heard++
-		swarmtest.Leave(t, e.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: fmt.Sprint("heard-", heard)}, Data: []byte("?")})
+		swarmtest.Leave(t, e.Connection,
+			swarm.ConfigSpec{Annotations: swarm.Annotations{Name: fmt.Sprint("heard-", heard)}, Data: []byte("?")})
 		select {
 		case <-messages:
 			return true
@@ -38,7 +40,8 @@ func TestQuietEvents(t *testing.T) {
 		}
 	})
 	const lock = "group job"
-	release, err := store.NewLocks(store.NewItems(e.Swarm), store.NewLeases()).Lock(t.Context(), lock, engine.Holder{Who: "ada@gpu1"})
+	release, err := store.NewLocks(store.NewItems(e.Swarm), store.NewLeases()).Lock(t.Context(), lock,
+		engine.Holder{Who: "ada@gpu1"})
 	swarmtest.Must(t, err)
 	swarmtest.Must(t, release())
 	quiet, last := map[string]bool{spec.LockName("reported", lock): true}, ""

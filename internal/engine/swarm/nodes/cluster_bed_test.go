@@ -92,7 +92,8 @@ func (s site) bare(nodes ...*testbed.Node) {
 // apply plans, forms and stores the cluster, as an apply does.
 func (s site) apply(e engineOf, hosts map[string]domain.Host) domain.Cluster {
 	s.Helper()
-	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	completed, problems, err := e.Complete(s.ctx,
+		domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
 	swarmtest.Must(s.T, err)
 	swarmtest.Must(s.T, problems.Err())
 	formed, err := e.Form(s.ctx, completed)
@@ -158,7 +159,9 @@ func (s site) life() {
 
 	hosts := s.hosts(domain.HostManager)
 	hosts["node1"] = domain.Host{Address: proxy.Host(), Role: domain.HostManager}
-	hosts["node3"] = domain.Host{Address: hosts["node3"].Address, Labels: map[string]string{"gpu": "v100"}, Availability: domain.HostActive}
+	hosts["node3"] = domain.Host{
+		Address: hosts["node3"].Address, Labels: map[string]string{"gpu": "v100"}, Availability: domain.HostActive,
+	}
 	e := s.open("")
 	formed := s.apply(e, hosts)
 	for name, host := range formed.Hosts {
@@ -177,7 +180,8 @@ func (s site) life() {
 	worker, err := e.JoinToken(s.ctx, domain.HostWorker)
 	swarmtest.Must(s.T, err)
 	if want := []string{first.Address.String() + ":2377"}; !strings.HasPrefix(string(worker.Token), "SWMTKN-") ||
-		!strings.HasPrefix(string(manager.Token), "SWMTKN-") || manager.Token == worker.Token || !slices.Equal(worker.Managers, want) {
+		!strings.HasPrefix(string(manager.Token), "SWMTKN-") || manager.Token == worker.Token ||
+		!slices.Equal(worker.Managers, want) {
 		s.Errorf("the tokens lead to %v", worker.Managers)
 	}
 	stored, err := json.Marshal(formed)
@@ -224,7 +228,8 @@ func (s site) life() {
 // waits for.
 func (s site) leftover() {
 	first := s.bed.Nodes[0]
-	old, err := first.Client().NetworkCreate(s.ctx, spec.NetworkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
+	old, err := first.Client().NetworkCreate(s.ctx, spec.NetworkName("lab"),
+		network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
 	swarmtest.Must(s.T, err)
 	proxy := testbed.NewProxy(s.T, first)
 	proxy.On(testbed.Fault{
@@ -246,15 +251,18 @@ func (s site) networks() {
 	was := s.apply(e, hosts).Network.Subnet
 	swarmtest.Must(s.T, s.bed.Nodes[0].Client().NetworkRemove(s.ctx, spec.NetworkName("lab")))
 	worker := s.bed.Nodes[1].Client()
-	_, err := worker.NetworkCreate(s.ctx, "mine", network.CreateOptions{IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: was}}}})
+	_, err := worker.NetworkCreate(s.ctx, "mine",
+		network.CreateOptions{IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: was}}}})
 	swarmtest.Must(s.T, err)
-	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	completed, problems, err := e.Complete(s.ctx,
+		domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
 	swarmtest.Must(s.T, err)
 	swarmtest.Must(s.T, problems.Err())
 	if completed.Network.Subnet == was {
 		s.Errorf("the subnet is %s, which is that of a host's own network", was)
 	}
-	_, problems, err = e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts, Network: &domain.Network{Subnet: was}})
+	_, problems, err = e.Complete(s.ctx,
+		domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts, Network: &domain.Network{Subnet: was}})
 	swarmtest.Must(s.T, err)
 	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "network mine of host node2") {
 		s.Errorf("a subnet that a host uses: %v", err)
@@ -285,14 +293,17 @@ func (s site) drift(e engineOf, hosts map[string]domain.Host, stored domain.Clus
 	}
 	inv, err := e.Inventory(s.ctx, stored)
 	swarmtest.Must(s.T, err)
-	if want := map[string]string{"node2": "host node2 is paused", "node3": "host node3 is paused"}; !cmp.Equal(inv.Closed, want) || len(inv.Lost) > 0 {
+	if want := map[string]string{
+		"node2": "host node2 is paused", "node3": "host node3 is paused",
+	}; !cmp.Equal(inv.Closed, want) || len(inv.Lost) > 0 {
 		s.Errorf("closed are %v, lost %v", inv.Closed, inv.Lost)
 	}
 
 	s.apply(e, hosts)
 	s.settled(e, hosts)
 	nodes := s.nodes()
-	if spec := nodes["node3"].Spec; spec.Labels["gpu"] != "v100" || spec.Labels["theirs"] != "1" || spec.Availability != swarm.NodeAvailabilityActive {
+	if spec := nodes["node3"].Spec; spec.Labels["gpu"] != "v100" || spec.Labels["theirs"] != "1" ||
+		spec.Availability != swarm.NodeAvailabilityActive {
 		s.Errorf("node3 was mended to %+v", spec)
 	}
 	if spec := nodes["node2"].Spec; spec.Availability != swarm.NodeAvailabilityPause {
@@ -332,7 +343,8 @@ func (s site) roles(e engineOf, hosts map[string]domain.Host) {
 func (s site) removedByHand(e engineOf, hosts map[string]domain.Host, stored domain.Cluster) {
 	swarmtest.Must(s.T, s.bed.Nodes[1].Client().SwarmLeave(s.ctx, false))
 	for _, name := range []string{"node2", "node3"} {
-		swarmtest.Must(s.T, s.bed.Nodes[0].Client().NodeRemove(s.ctx, s.nodes()[name].ID, swarm.NodeRemoveOptions{Force: true}))
+		swarmtest.Must(s.T,
+			s.bed.Nodes[0].Client().NodeRemove(s.ctx, s.nodes()[name].ID, swarm.NodeRemoveOptions{Force: true}))
 	}
 	live, err := e.Survey(s.ctx, stored)
 	swarmtest.Must(s.T, err)
@@ -341,7 +353,8 @@ func (s site) removedByHand(e engineOf, hosts map[string]domain.Host, stored dom
 	}
 	formed := s.apply(e, hosts)
 	for _, name := range []string{"node2", "node3"} {
-		if host := formed.Hosts[name]; host.ID == stored.Hosts[name].ID || host.ID != s.nodes()[name].ID || !host.Joined {
+		if host := formed.Hosts[name]; host.ID == stored.Hosts[name].ID || host.ID != s.nodes()[name].ID ||
+			!host.Joined {
 			s.Errorf("%s came back as %+v", name, host)
 		}
 	}
@@ -351,12 +364,14 @@ func (s site) removedByHand(e engineOf, hosts map[string]domain.Host, stored dom
 // swarmByHand creates a Swarm of the first two nodes by hand, and returns a function that ends it.
 func (s site) swarmByHand() (end func()) {
 	first, second := s.bed.Nodes[0], s.bed.Nodes[1]
-	_, err := first.Client().SwarmInit(s.ctx, swarm.InitRequest{ListenAddr: listenAddress, AdvertiseAddr: first.Address.String()})
+	_, err := first.Client().SwarmInit(s.ctx,
+		swarm.InitRequest{ListenAddr: listenAddress, AdvertiseAddr: first.Address.String()})
 	swarmtest.Must(s.T, err)
 	is, err := first.Client().SwarmInspect(s.ctx)
 	swarmtest.Must(s.T, err)
 	swarmtest.Must(s.T, second.Join(s.ctx, swarm.JoinRequest{
-		ListenAddr: listenAddress, JoinToken: is.JoinTokens.Worker, RemoteAddrs: []string{first.Address.String() + ":2377"},
+		ListenAddr: listenAddress, JoinToken: is.JoinTokens.Worker,
+		RemoteAddrs: []string{first.Address.String() + ":2377"},
 	}))
 	swarmtest.Must(s.T, s.bed.Await(s.ctx, second, swarm.NodeStateReady))
 	return func() {
@@ -369,7 +384,8 @@ func (s site) swarmByHand() (end func()) {
 // adopted adopts a Swarm, which stays as it is.
 func (s site) adopted() {
 	first := s.bed.Nodes[0]
-	_, problems, err := s.open(first.Host()).Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host()})
+	_, problems, err := s.open(first.Host()).Complete(s.ctx,
+		domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host()})
 	swarmtest.Must(s.T, err)
 	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "endpoint: No Swarm") {
 		s.Errorf("without a Swarm: %v", err)
@@ -387,14 +403,19 @@ func (s site) adopted() {
 		return err == nil && len(theirs.IPAM.Config) > 0
 	})
 	e := s.open(first.Host())
-	_, problems, err = e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host(), Network: &domain.Network{Subnet: "10.64.0.0/16"}})
+	_, problems, err = e.Complete(s.ctx, domain.Cluster{
+		Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host(),
+		Network: &domain.Network{Subnet: "10.64.0.0/16"},
+	})
 	swarmtest.Must(s.T, err)
-	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "network.subnet: Subnet in use: 10.64.0.0/16 overlaps with network theirs (10.64.0.0/24)") {
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(),
+		"network.subnet: Subnet in use: 10.64.0.0/16 overlaps with network theirs (10.64.0.0/24)") {
 		s.Errorf("a subnet in use: %v", err)
 	}
 	before := s.nodes()
 	formed := s.apply(e, nil)
-	if names := formed.HostNames(); !slices.Equal(names, []string{"node1", "node2"}) || formed.Hosts["node1"].Joined || formed.Network.Subnet != "10.64.16.0/20" {
+	if names := formed.HostNames(); !slices.Equal(names, []string{"node1", "node2"}) || formed.Hosts["node1"].Joined ||
+		formed.Network.Subnet != "10.64.16.0/20" {
 		s.Errorf("adopted %+v with the network %+v", formed.Hosts, formed.Network)
 	}
 	s.settled(e, nil)
@@ -418,9 +439,12 @@ func (s site) adopted() {
 func (s site) joined() {
 	defer s.swarmByHand()()
 	first, third := s.bed.Nodes[0], s.bed.Nodes[2]
-	hosts := map[string]domain.Host{"node1": {Labels: map[string]string{"rack": "1"}}, "node2": {}, "node3": {Address: third.Host()}}
+	hosts := map[string]domain.Host{
+		"node1": {Labels: map[string]string{"rack": "1"}}, "node2": {}, "node3": {Address: third.Host()},
+	}
 	e := s.open(first.Host())
-	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
+	completed, problems, err := e.Complete(s.ctx,
+		domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
 	swarmtest.Must(s.T, err)
 	swarmtest.Must(s.T, problems.Err())
 	_, err = e.Form(s.ctx, completed)
@@ -432,7 +456,8 @@ func (s site) joined() {
 	}
 	swarmtest.Must(s.T, e.Dissolve(s.ctx))
 	nodes := s.nodes()
-	if names := slices.Sorted(maps.Keys(nodes)); !slices.Equal(names, []string{"node1", "node2"}) || len(nodes["node1"].Spec.Labels) > 0 {
+	if names := slices.Sorted(maps.Keys(nodes)); !slices.Equal(names, []string{"node1", "node2"}) ||
+		len(nodes["node1"].Spec.Labels) > 0 {
 		s.Errorf("left are %v, node1 with the labels %v", names, nodes["node1"].Spec.Labels)
 	}
 	is, err := first.Client().SwarmInspect(s.ctx)
@@ -459,7 +484,8 @@ func (s site) quorum() {
 	const want = "hosts: Quorum would be lost: 2 managers, 1 reachable after the change, 2 needed"
 	_, problems, err := e.Complete(s.ctx, cluster)
 	swarmtest.Must(s.T, err)
-	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Bring back node3 first") {
+	if err := problems.Err(); err == nil || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "Bring back node3 first") {
 		s.Errorf("planned: %v", err)
 	}
 	if _, err := e.Form(s.ctx, cluster); err == nil || !strings.Contains(err.Error(), want) {
@@ -469,7 +495,8 @@ func (s site) quorum() {
 	swarmtest.Must(s.T, err)
 	inv, err := e.Inventory(s.ctx, document.Spec)
 	swarmtest.Must(s.T, err)
-	if want := map[string]string{"node3": "host node3 is down"}; !cmp.Equal(inv.Lost, want) || !cmp.Equal(inv.Closed, want) {
+	if want := map[string]string{"node3": "host node3 is down"}; !cmp.Equal(inv.Lost, want) ||
+		!cmp.Equal(inv.Closed, want) {
 		s.Errorf("closed are %v, lost %v", inv.Closed, inv.Lost)
 	}
 	s.settled(e, hosts)

@@ -28,7 +28,8 @@ func (e Hosts) Dissolve(ctx context.Context) error {
 		if errors.Is(f.missing, engine.ErrNotFound) {
 			return nil // there is no Swarm, and so no cluster
 		}
-		return fmt.Errorf("%w. If the Swarm no longer exists, remove the cluster from the state: terraform state rm", f.missing)
+		return fmt.Errorf("%w. If the Swarm no longer exists, remove the cluster from the state: terraform state rm",
+			f.missing)
 	}
 	e.Connection.Learn(f.stored.Hosts)
 	if err := e.recallJoined(ctx, f); err != nil {
@@ -94,7 +95,9 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 		}
 	}
 	if len(remaining) > 0 {
-		return nil, nil, fmt.Errorf("the Swarm was created for cluster %q and would end with it, but has nodes that are not the cluster's: %s. Have them leave it first (docker swarm leave), or make one of them a manager (docker node promote)",
+		return nil, nil, fmt.Errorf("the Swarm was created for cluster %q and would end with it, but has nodes that "+
+			"are not the cluster's: %s. Have them leave it first (docker swarm leave), or make one of them a manager "+
+			"(docker node promote)",
 			cluster, domain.Enumerate(remaining))
 	}
 	last = slices.DeleteFunc(last, func(s step) bool { return s.do == demote })
@@ -122,12 +125,14 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 	}
 	if live, found := dockerapi.OwnNetwork(f.networks, e.Cluster); found {
 		if users := foreignUsers(services, e.Cluster, live); len(users) > 0 {
-			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or detach them from the network", live.Name, domain.Enumerate(users))
+			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or "+
+				"detach them from the network", live.Name, domain.Enumerate(users))
 		}
 	}
 	own := slices.DeleteFunc(services, func(s swarm.Service) bool { return !spec.BelongsTo(s, e.Cluster) })
 	err = dockerapi.InParallel(ctx, own, func(ctx context.Context, service swarm.Service) error {
-		return e.RemoveObject(ctx, "service "+service.Spec.Name, func(m dockerapi.Manager) error { return m.ServiceRemove(ctx, service.ID) })
+		return e.RemoveObject(ctx, "service "+service.Spec.Name,
+			func(m dockerapi.Manager) error { return m.ServiceRemove(ctx, service.ID) })
 	})
 	if err != nil {
 		return err
@@ -157,10 +162,12 @@ func (e Hosts) removeFiles(ctx context.Context) error {
 		return err
 	}
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c swarm.Config) bool {
-		return (c.Spec.Labels[spec.LabelCluster] != e.Cluster || store.IsKept(c)) && !spec.IsAttachment(c.Spec.Annotations, e.Cluster, spec.KindFile, "")
+		return (c.Spec.Labels[spec.LabelCluster] != e.Cluster || store.IsKept(c)) &&
+			!spec.IsAttachment(c.Spec.Annotations, e.Cluster, spec.KindFile, "")
 	})
 	err = dockerapi.InParallel(ctx, configs, func(ctx context.Context, config swarm.Config) error {
-		return e.RemoveObject(ctx, "config "+config.Spec.Name, func(m dockerapi.Manager) error { return m.ConfigRemove(ctx, config.ID) })
+		return e.RemoveObject(ctx, "config "+config.Spec.Name,
+			func(m dockerapi.Manager) error { return m.ConfigRemove(ctx, config.ID) })
 	})
 	if err != nil {
 		return err
@@ -170,10 +177,12 @@ func (e Hosts) removeFiles(ctx context.Context) error {
 		return err
 	}
 	secrets = slices.DeleteFunc(secrets, func(s swarm.Secret) bool {
-		return s.Spec.Labels[spec.LabelCluster] != e.Cluster && !spec.IsAttachment(s.Spec.Annotations, e.Cluster, spec.KindSecret, "") &&
+		return s.Spec.Labels[spec.LabelCluster] != e.Cluster &&
+			!spec.IsAttachment(s.Spec.Annotations, e.Cluster, spec.KindSecret, "") &&
 			!spec.IsAttachment(s.Spec.Annotations, e.Cluster, spec.KindAgent, "")
 	})
 	return dockerapi.InParallel(ctx, secrets, func(ctx context.Context, secret swarm.Secret) error {
-		return e.RemoveObject(ctx, "secret "+secret.Spec.Name, func(m dockerapi.Manager) error { return m.SecretRemove(ctx, secret.ID) })
+		return e.RemoveObject(ctx, "secret "+secret.Spec.Name,
+			func(m dockerapi.Manager) error { return m.SecretRemove(ctx, secret.ID) })
 	})
 }

@@ -24,7 +24,9 @@ func TestRemoveFilesLeavesItems(t *testing.T) {
 		swarmtest.Must(t, err)
 		want = append(want, kind.Name+" job 1")
 	}
-	swarmtest.Leave(t, e.Connection, spec.Configs([]domain.MemberSpec{{Cluster: "files", Group: "job", Files: []domain.File{{Name: "hosts", Content: "a\n"}}}})[0])
+	swarmtest.Leave(t, e.Connection, spec.Configs([]domain.MemberSpec{
+		{Cluster: "files", Group: "job", Files: []domain.File{{Name: "hosts", Content: "a\n"}}},
+	})[0])
 	swarmtest.Must(t, e.removeFiles(t.Context()))
 	swarmtest.WantObjects(t, e.Connection, e.Cluster, want...)
 }

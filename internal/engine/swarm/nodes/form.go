@@ -183,7 +183,8 @@ func (w *work) takeOne(ctx context.Context, s step) error {
 	case joinManager, joinWorker:
 		err = w.join(ctx, s)
 	case removeNetwork:
-		if err := w.hosts.daemons.StopController(ctx); err != nil { // the residents use the network; they are started again once the cluster is stored
+		// the residents use the network; they are started again once the cluster is stored
+		if err := w.hosts.daemons.StopController(ctx); err != nil {
 			return err
 		}
 		return w.hosts.removeNetwork(ctx)
@@ -284,7 +285,8 @@ func (w *work) entering(ctx context.Context, at client.APIClient) bool {
 // explainAdvertise adds advice to the error of an Engine that could not determine its own address.
 func explainAdvertise(s step, err error) error {
 	if s.spec.AdvertiseAddress == "" && cerrdefs.IsInvalidArgument(err) {
-		return fmt.Errorf("%w; if the host has several addresses, set the one at which the other hosts reach it: advertise_address = \"192.0.2.1\", or the name of its network interface", err)
+		return fmt.Errorf("%w; if the host has several addresses, set the one at which the other hosts reach it: "+
+			"advertise_address = \"192.0.2.1\", or the name of its network interface", err)
 	}
 	return err
 }
@@ -391,7 +393,8 @@ func (e Hosts) demote(ctx context.Context, node swarm.Node) error {
 	if err != nil {
 		return err
 	}
-	return e.awaitNode(ctx, node.ID, "the host to be demoted", func(node swarm.Node) bool { return node.ManagerStatus == nil })
+	return e.awaitNode(ctx, node.ID, "the host to be demoted",
+		func(node swarm.Node) bool { return node.ManagerStatus == nil })
 }
 
 // awaitNode waits until as accepts the node, in a Swarm that has a leader.
@@ -401,7 +404,8 @@ func (e Hosts) awaitNode(ctx context.Context, id, what string, as func(swarm.Nod
 		if err != nil {
 			return false, err
 		}
-		led := slices.ContainsFunc(nodes, func(n swarm.Node) bool { return n.ManagerStatus != nil && n.ManagerStatus.Leader })
+		led := slices.ContainsFunc(nodes,
+			func(n swarm.Node) bool { return n.ManagerStatus != nil && n.ManagerStatus.Leader })
 		node, found := (&facts{nodes: nodes}).node(id)
 		return led && found && as(node), nil
 	})

@@ -15,13 +15,17 @@ import (
 
 // FuzzJoined: the Swarm's label of hosts that joined is read as it was written, or its error names the label.
 func FuzzJoined(f *testing.F) {
-	for _, text := range []string{"", "null", "{}", "[]", `{"gpu1":"ssh://gpu1"}`, `{"gpu1":null,"":""}`, `{"gpu1":1}`, `{"a":"b"} `, `{"a":"b"}c`} {
+	for _, text := range []string{
+		"", "null", "{}", "[]", `{"gpu1":"ssh://gpu1"}`, `{"gpu1":null,"":""}`, `{"gpu1":1}`, `{"a":"b"} `,
+		`{"a":"b"}c`,
+	} {
 		f.Add("lab", text)
 	}
 	f.Fuzz(func(t *testing.T, cluster, text string) {
 		label := joinedLabel(cluster)
 		joined, again := map[string]string{}, map[string]string{}
-		if err := readJoined(swarm.Spec{Annotations: swarm.Annotations{Labels: map[string]string{label: text}}}, cluster, joined); err != nil {
+		if err := readJoined(swarm.Spec{Annotations: swarm.Annotations{Labels: map[string]string{label: text}}},
+			cluster, joined); err != nil {
 			if corrupt, is := errors.AsType[*engine.CorruptError](err); !is || !strings.Contains(corrupt.Where, label) {
 				t.Errorf("the error does not name the label %s: %v", label, err)
 			}
@@ -31,7 +35,8 @@ func FuzzJoined(f *testing.F) {
 		if err != nil || labels["theirs"] != "x" && label != "theirs" {
 			t.Fatalf("the labels are %v (%v)", labels, err)
 		}
-		if err := readJoined(swarm.Spec{Annotations: swarm.Annotations{Labels: labels}}, cluster, again); err != nil || !maps.Equal(joined, again) {
+		if err := readJoined(swarm.Spec{Annotations: swarm.Annotations{Labels: labels}}, cluster, again); err != nil ||
+			!maps.Equal(joined, again) {
 			t.Errorf("%v is written, and %v is read (%v)", joined, again, err)
 		}
 	})
@@ -39,7 +44,9 @@ func FuzzJoined(f *testing.F) {
 
 // FuzzNodeSpec: whatever a node's labels are, a cluster removes the labels that it has set, and no others.
 func FuzzNodeSpec(f *testing.F) {
-	for _, note := range []string{"", "null", "{}", "x", `["gpu"]`, `["theirs","gpu"]`, `["trainyard.lab.labels"]`, `[1]`} {
+	for _, note := range []string{
+		"", "null", "{}", "x", `["gpu"]`, `["theirs","gpu"]`, `["trainyard.lab.labels"]`, `[1]`,
+	} {
 		f.Add(note, "theirs", "x")
 		f.Add(note, "gpu", "")
 		f.Add(note, "trainyard.other.labels", `["gpu"]`)

@@ -35,7 +35,9 @@ func (e Hosts) Inventory(ctx context.Context, cluster domain.Cluster) (engine.In
 		return engine.Inventory{}, err
 	}
 	var tasks []swarm.Task
-	if slices.ContainsFunc(services, func(s swarm.Service) bool { return !isMembers(s, cluster.Name) && reserves(s.Spec.TaskTemplate) }) {
+	if slices.ContainsFunc(services, func(s swarm.Service) bool {
+		return !isMembers(s, cluster.Name) && reserves(s.Spec.TaskTemplate)
+	}) {
 		if tasks, err = e.Reads.Tasks(ctx); err != nil {
 			return engine.Inventory{}, err
 		}
@@ -76,7 +78,8 @@ func joinsLater(cluster domain.Cluster) bool {
 func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) engine.Inventory {
 	f := &facts{stored: cluster, nodes: nodes}
 	inv := engine.Inventory{
-		Hosts: map[string]domain.Host{}, Closed: map[string]string{}, Lost: map[string]string{}, Reserved: map[string]domain.Resources{},
+		Hosts: map[string]domain.Host{}, Closed: map[string]string{}, Lost: map[string]string{},
+		Reserved:  map[string]domain.Resources{},
 		Addresses: room(cluster, nodes),
 	}
 	byNode := map[string]string{}
@@ -96,7 +99,8 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		switch {
 		case !found && host.ID == "" && host.Address != "":
 			lost = false // it joins in the apply
-		case !found || node.Status.State == swarm.NodeStateDown || node.Spec.Availability == swarm.NodeAvailabilityDrain:
+		case !found || node.Status.State == swarm.NodeStateDown ||
+			node.Spec.Availability == swarm.NodeAvailabilityDrain:
 			why = view.Trouble(name, node.ID)
 		case host.Availability == domain.HostDrained:
 			why = fmt.Sprintf("host %s will be drained", name)
@@ -115,7 +119,8 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		}
 	}
 	for _, task := range tasks {
-		if name, found := byNode[task.NodeID]; found && !dockerapi.Ended(task) && !isMember(task, cluster.Name) && reserves(task.Spec) {
+		if name, found := byNode[task.NodeID]; found && !dockerapi.Ended(task) && !isMember(task, cluster.Name) &&
+			reserves(task.Spec) {
 			r := task.Spec.Resources.Reservations
 			has := capacity(r.NanoCPUs, r.MemoryBytes+spec.MiB-1)
 			sum := inv.Reserved[name]

@@ -18,7 +18,9 @@ func reserving(node string, state swarm.TaskState, labels map[string]string) swa
 		NodeID: node, Status: swarm.TaskStatus{State: state},
 		Spec: swarm.TaskSpec{
 			ContainerSpec: &swarm.ContainerSpec{Labels: labels},
-			Resources:     &swarm.ResourceRequirements{Reservations: &swarm.Resources{NanoCPUs: spec.NanoCPUs, MemoryBytes: spec.MiB + 1}},
+			Resources: &swarm.ResourceRequirements{
+				Reservations: &swarm.Resources{NanoCPUs: spec.NanoCPUs, MemoryBytes: spec.MiB + 1},
+			},
 		},
 	}
 }
@@ -28,13 +30,18 @@ func TestTaken(t *testing.T) {
 		return swarm.Service{Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: name, Labels: labels}}}
 	}
 	got := taken([]swarm.Service{
-		called("mnist-ps-0", map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelRole: "ps", spec.LabelIndex: "0"}),
+		called("mnist-ps-0", map[string]string{
+			spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelRole: "ps", spec.LabelIndex: "0",
+		}),
 		called("web", nil),
 		called("trainyard-lab-agent", map[string]string{spec.LabelCluster: "lab", spec.LabelKind: spec.KindAgent}),
-		called("mnist-worker-0", map[string]string{spec.LabelCluster: "other", spec.LabelGroup: "mnist", spec.LabelRole: "worker", spec.LabelIndex: "0"}),
+		called("mnist-worker-0", map[string]string{
+			spec.LabelCluster: "other", spec.LabelGroup: "mnist", spec.LabelRole: "worker", spec.LabelIndex: "0",
+		}),
 	}, "lab")
 	want := map[string]string{
-		"web": "a service that is not Trainyard's", "trainyard-lab-agent": "a service of Trainyard's own", "mnist-worker-0": "a service of cluster other",
+		"web": "a service that is not Trainyard's", "trainyard-lab-agent": "a service of Trainyard's own",
+		"mnist-worker-0": "a service of cluster other",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -58,30 +65,42 @@ func TestInventory(t *testing.T) {
 		"opened":  {ID: "id-opened", Capacity: declared, Availability: domain.HostActive},
 	})
 	stored := lab(map[string]domain.Host{
-		"ok": {Labels: map[string]string{"gpu": "x", "rack": "1"}}, "toopen": {Availability: domain.HostDrained}, "opened": {Availability: domain.HostActive},
+		"ok": {Labels: map[string]string{"gpu": "x", "rack": "1"}}, "toopen": {Availability: domain.HostDrained},
+		"opened": {Availability: domain.HostActive},
 	})
 	nodes := []swarm.Node{
-		node("ok", reachable, withLabels(map[string]string{"gpu": "drifted", "zone": "1", "rack": "1", ownLabels("lab"): `["gpu"]`})), node("bare"), node("down", state(swarm.NodeStateDown)),
+		node("ok", reachable, withLabels(map[string]string{
+			"gpu": "drifted", "zone": "1", "rack": "1", ownLabels("lab"): `["gpu"]`,
+		})), node("bare"), node("down", state(swarm.NodeStateDown)),
 		node("unknown", state(swarm.NodeStateUnknown)), node("drained", availability(swarm.NodeAvailabilityDrain)),
 		node("paused", availability(swarm.NodeAvailabilityPause)), node("todrain"), node("topause"),
-		node("toopen", availability(swarm.NodeAvailabilityDrain)), node("opened", availability(swarm.NodeAvailabilityDrain)),
+		node("toopen", availability(swarm.NodeAvailabilityDrain)),
+		node("opened", availability(swarm.NodeAvailabilityDrain)),
 	}
-	member := map[string]string{spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelRole: "ps", spec.LabelIndex: "0"}
+	member := map[string]string{
+		spec.LabelCluster: "lab", spec.LabelGroup: "mnist", spec.LabelRole: "ps", spec.LabelIndex: "0",
+	}
 	tasks := []swarm.Task{
-		reserving("id-ok", swarm.TaskStateRunning, member), reserving("id-ok", swarm.TaskStateRunning, nil), reserving("id-ok", swarm.TaskStatePreparing, nil),
+		reserving("id-ok", swarm.TaskStateRunning, member), reserving("id-ok", swarm.TaskStateRunning, nil),
+		reserving("id-ok", swarm.TaskStatePreparing, nil),
 		reserving("id-ok", swarm.TaskStateFailed, nil), reserving("elsewhere", swarm.TaskStateRunning, nil),
-		reserving("id-bare", swarm.TaskStateRunning, map[string]string{spec.LabelCluster: "other", spec.LabelGroup: "mnist"}), {NodeID: "id-bare", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
+		reserving("id-bare", swarm.TaskStateRunning, map[string]string{
+			spec.LabelCluster: "other", spec.LabelGroup: "mnist",
+		}), {NodeID: "id-bare", Status: swarm.TaskStatus{State: swarm.TaskStateRunning}},
 	}
 	got := inventory(cluster, stored, nodes, tasks)
 	want := engine.Inventory{
 		Hosts: map[string]domain.Host{},
 		Closed: map[string]string{
-			"down": "host down is down", "unknown": "host unknown is unknown", "drained": "host drained is drained", "paused": "host paused is paused",
-			"gone": "host gone is not part of the Swarm", "todrain": "host todrain will be drained", "topause": "host topause will be paused",
-			"opened": "host opened is drained",
+			"down": "host down is down", "unknown": "host unknown is unknown", "drained": "host drained is drained",
+			"paused": "host paused is paused",
+			"gone":   "host gone is not part of the Swarm", "todrain": "host todrain will be drained",
+			"topause": "host topause will be paused",
+			"opened":  "host opened is drained",
 		},
 		Lost: map[string]string{
-			"down": "host down is down", "drained": "host drained is drained", "gone": "host gone is not part of the Swarm", "todrain": "host todrain will be drained",
+			"down": "host down is down", "drained": "host drained is drained",
+			"gone": "host gone is not part of the Swarm", "todrain": "host todrain will be drained",
 			"opened": "host opened is drained",
 		},
 		Reserved:  map[string]domain.Resources{"ok": {CPUs: 2, MemoryMiB: 4}, "bare": {CPUs: 1, MemoryMiB: 2}},
@@ -101,8 +120,11 @@ func TestRoom(t *testing.T) {
 		nodes   int
 		want    int
 	}{
-		"no network": {nil, 1, 0}, "not chosen": {&domain.Network{}, 1, 0}, "a /24": {&domain.Network{Subnet: "10.64.0.0/24"}, 3, 246},
-		"nearly full": {&domain.Network{Subnet: "10.64.0.0/28"}, 5, 2}, "just full": {&domain.Network{Subnet: "10.64.0.0/28"}, 6, -1}, "full": {&domain.Network{Subnet: "10.64.0.0/29"}, 7, -10},
+		"no network": {nil, 1, 0}, "not chosen": {&domain.Network{}, 1, 0},
+		"a /24":       {&domain.Network{Subnet: "10.64.0.0/24"}, 3, 246},
+		"nearly full": {&domain.Network{Subnet: "10.64.0.0/28"}, 5, 2},
+		"just full":   {&domain.Network{Subnet: "10.64.0.0/28"}, 6, -1},
+		"full":        {&domain.Network{Subnet: "10.64.0.0/29"}, 7, -10},
 	} {
 		if got := room(domain.Cluster{Network: test.network}, make([]swarm.Node, test.nodes)); got != test.want {
 			t.Errorf("%s: room for %d members, not %d", name, got, test.want)
@@ -111,12 +133,19 @@ func TestRoom(t *testing.T) {
 }
 
 func TestSurveyHost(t *testing.T) {
-	live := node("a", reachable, availability(swarm.NodeAvailabilityPause), withLabels(map[string]string{"gpu": "other", "theirs": "1"}))
+	live := node("a", reachable, availability(swarm.NodeAvailabilityPause),
+		withLabels(map[string]string{"gpu": "other", "theirs": "1"}))
 	for name, test := range map[string]struct{ host, want domain.Host }{
 		"nothing declared": {domain.Host{}, domain.Host{ID: "id-a"}},
 		"all drifted": {
-			domain.Host{ID: "id-a", Role: domain.HostWorker, Availability: domain.HostActive, Labels: map[string]string{"gpu": "x", "gone": "1"}, Address: "ssh://a", Joined: true},
-			domain.Host{ID: "id-a", Role: domain.HostManager, Availability: domain.HostPaused, Labels: map[string]string{"gpu": "other"}, Address: "ssh://a", Joined: true},
+			domain.Host{
+				ID: "id-a", Role: domain.HostWorker, Availability: domain.HostActive,
+				Labels: map[string]string{"gpu": "x", "gone": "1"}, Address: "ssh://a", Joined: true,
+			},
+			domain.Host{
+				ID: "id-a", Role: domain.HostManager, Availability: domain.HostPaused,
+				Labels: map[string]string{"gpu": "other"}, Address: "ssh://a", Joined: true,
+			},
 		},
 	} {
 		if diff := cmp.Diff(test.want, surveyHost(test.host, live)); diff != "" {

@@ -34,7 +34,8 @@ func (e Hosts) JoinToken(ctx context.Context, role domain.HostRole) (engine.Join
 func joinAddresses(nodes []swarm.Node) []string {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(node swarm.Node) bool { return !dockerapi.IsReachable(node) })
 	slices.SortFunc(nodes, func(a, b swarm.Node) int {
-		return cmp.Or(order(b.ManagerStatus.Leader, a.ManagerStatus.Leader), cmp.Compare(a.ManagerStatus.Addr, b.ManagerStatus.Addr))
+		return cmp.Or(order(b.ManagerStatus.Leader, a.ManagerStatus.Leader),
+			cmp.Compare(a.ManagerStatus.Addr, b.ManagerStatus.Addr))
 	})
 	addresses := make([]string, len(nodes))
 	for i, node := range nodes {

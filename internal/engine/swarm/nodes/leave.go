@@ -83,7 +83,9 @@ func (e Hosts) takeOut(ctx context.Context, host domain.Host, node swarm.Node) e
 // leaveSwarm makes the Engine of a host leave the Swarm, once it knows that it is no longer a manager.
 func (e Hosts) leaveSwarm(ctx context.Context, host domain.Host, node swarm.Node) error {
 	if host.Address == "" {
-		return errors.New("the address of its Docker Engine is unknown; have it leave (docker swarm leave) and apply again")
+		return errors.New(
+			"the address of its Docker Engine is unknown; have it leave (docker swarm leave) and apply again",
+		)
 	}
 	if node.Status.State != swarm.NodeStateReady {
 		var cancel context.CancelFunc
@@ -146,7 +148,8 @@ func (e Hosts) createNetwork(ctx context.Context, want domain.Network) error {
 		}
 		networks, listErr := e.Reads.Networks(ctx)
 		live, found := dockerapi.OwnNetwork(networks, e.Cluster)
-		return found && (live.ID == created || live.Created.After(is.CreatedAt)) && dockerapi.ReadNetwork(live) == want, errors.Join(err, listErr)
+		return found && (live.ID == created || live.Created.After(is.CreatedAt)) &&
+			dockerapi.ReadNetwork(live) == want, errors.Join(err, listErr)
 	})
 	if err = errors.Join(failure, err); err != nil {
 		return fmt.Errorf("creating network %s (%s): %w", name, describeNetwork(want), err)

@@ -85,7 +85,8 @@ func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
 			return around.Overlaps(subnet)
 		})
 	}
-	for subnet := netip.PrefixFrom(subnets.Addr(), subnetBits); subnets.Contains(subnet.Addr()); subnet = nextSubnet(subnet) {
+	for subnet := netip.PrefixFrom(subnets.Addr(),
+		subnetBits); subnets.Contains(subnet.Addr()); subnet = nextSubnet(subnet) {
 		if free(subnet) {
 			return subnet, true
 		}
@@ -130,7 +131,8 @@ func (p *plan) connect(f *facts) {
 		return n.Name == spec.NetworkName(p.cluster.Name) && n.Labels[spec.LabelCluster] != p.cluster.Name
 	}) {
 		p.problems.Add(domain.Path{"network"}, "Network already exists",
-			"a manager has a network %q that is not Trainyard's: remove it, or rename the cluster", spec.NetworkName(p.cluster.Name))
+			"a manager has a network %q that is not Trainyard's: remove it, or rename the cluster",
+			spec.NetworkName(p.cluster.Name))
 		return
 	}
 	taken := f.reservations(p.cluster)
@@ -143,14 +145,19 @@ func (p *plan) connect(f *facts) {
 	path := domain.Path{"network", "subnet"}
 	switch {
 	case want.Subnet == "":
-		p.problems.Add(path, "No free subnet", "no /%d of %s is free: networks and hosts use %s. Set a subnet that is", subnetBits, subnets, enumerate(taken))
+		p.problems.Add(path, "No free subnet", "no /%d of %s is free: networks and hosts use %s. Set a subnet that is",
+			subnetBits, subnets, enumerate(taken))
 	case err != nil, subnet != subnet.Masked():
 		return // reported by [domain.Cluster.Validate]
 	case !subnet.Addr().Is4():
 		p.problems.Add(path, "Invalid subnet", "%q is not an IPv4 range; members communicate over IPv4", want.Subnet)
 	case addressRoom(subnet, p.nodes(f)) < 1:
-		p.problems.Add(path, "Subnet too small", "%s has %d addresses, which leaves none for members: the network itself takes %d, the controller one, and each of the %d nodes two; a /%d has room for %d members",
-			want.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits, addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
+		p.problems.Add(path, "Subnet too small",
+			"%s has %d addresses, which leaves none for members: the network itself takes %d, the controller one, "+
+				"and each of the %d nodes two; a /%d has room for %d members",
+
+			want.Subnet, 1<<(subnet.Addr().BitLen()-subnet.Bits()), unusable, p.nodes(f), subnetBits,
+			addressRoom(netip.PrefixFrom(subnet.Addr(), subnetBits), p.nodes(f)))
 	case !exists || is.Subnet != want.Subnet:
 		checkOverlap(&p.problems, path, subnet, taken)
 	default:
@@ -214,7 +221,8 @@ func checkOverlap(ps *domain.Problems, path domain.Path, subnet netip.Prefix, ta
 			if !r.prefix.IsSingleIP() {
 				what += " (" + r.prefix.String() + ")"
 			}
-			ps.Add(path, "Subnet in use", "%s overlaps with %s: choose another subnet, or omit it to have a free one chosen", subnet, what)
+			ps.Add(path, "Subnet in use",
+				"%s overlaps with %s: choose another subnet, or omit it to have a free one chosen", subnet, what)
 			return
 		}
 	}
@@ -248,8 +256,10 @@ func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
 	}
 	i := slices.IndexFunc(p.steps, func(s step) bool { return s.do == createNetwork })
 	p.problems.Add(domain.Path{"network"}, "Network in use",
-		"network %s (%s) would have to be recreated (%s), as Docker can't change networks, but is in use by %s: destroy or stop them first",
-		live.Name, describeNetwork(dockerapi.ReadNetwork(live)), describeNetwork(p.steps[i].network), domain.Enumerate(slices.Collect(maps.Keys(users))))
+		"network %s (%s) would have to be recreated (%s), as Docker can't change networks, but is in use by %s: "+
+			"destroy or stop them first",
+		live.Name, describeNetwork(dockerapi.ReadNetwork(live)), describeNetwork(p.steps[i].network),
+		domain.Enumerate(slices.Collect(maps.Keys(users))))
 }
 
 func describeNetwork(n domain.Network) string {
@@ -266,5 +276,6 @@ func describeNetwork(n domain.Network) string {
 // uses reports whether a service is attached to a network.
 func uses(service swarm.Service, n network.Summary) bool {
 	attached := slices.Concat(service.Spec.TaskTemplate.Networks, service.Spec.Networks) //nolint:staticcheck // others' services may still use the old field
-	return slices.ContainsFunc(attached, func(a swarm.NetworkAttachmentConfig) bool { return a.Target == n.ID || a.Target == n.Name })
+	return slices.ContainsFunc(attached,
+		func(a swarm.NetworkAttachmentConfig) bool { return a.Target == n.ID || a.Target == n.Name })
 }

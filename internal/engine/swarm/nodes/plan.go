@@ -69,7 +69,10 @@ func (p *plan) adopt(f *facts) {
 	for _, node := range f.nodes {
 		name := dockerapi.HostName(node)
 		if named := dockerapi.Named(f.nodes, name); len(named) > 1 {
-			p.problems.Add(domain.Path{"hosts"}, "Hosts of the same name", "%d nodes of the Swarm are named %q: give each host a unique name, or declare the hosts with their addresses", len(named), name)
+			p.problems.Add(domain.Path{"hosts"}, "Hosts of the same name",
+				"%d nodes of the Swarm are named %q: give each host a unique name, or declare the hosts with "+
+					"their addresses",
+				len(named), name)
 			return
 		}
 		node, _ := f.known(name)
@@ -106,7 +109,8 @@ func (p *plan) match(f *facts) {
 			continue
 		}
 		if other, taken := byNode[node.ID]; taken {
-			p.problems.Add(at, "Host declared twice", "%q and %q are the same node of the Swarm, %s (%s)", other, name, dockerapi.HostName(node), node.ID)
+			p.problems.Add(at, "Host declared twice", "%q and %q are the same node of the Swarm, %s (%s)", other, name,
+				dockerapi.HostName(node), node.ID)
 			continue
 		}
 		byNode[node.ID] = name
@@ -124,10 +128,12 @@ const memoryTolerance = 0.02
 // the machine has, as a Swarm never starts what needs more.
 func (p *plan) capacity(at domain.Path, name string, declared, has domain.Capacity) domain.Capacity {
 	if declared.CPUs > has.CPUs && has.CPUs > 0 {
-		p.problems.Add(at.At("capacity", "cpus"), "Capacity exceeds the host's", "host %q has %v CPUs, but %v are declared", name, has.CPUs, declared.CPUs)
+		p.problems.Add(at.At("capacity", "cpus"), "Capacity exceeds the host's",
+			"host %q has %v CPUs, but %v are declared", name, has.CPUs, declared.CPUs)
 	}
 	if float64(declared.MemoryMiB) > float64(has.MemoryMiB)*(1+memoryTolerance) && has.MemoryMiB > 0 {
-		p.problems.Add(at.At("capacity", "memory_mib"), "Capacity exceeds the host's", "host %q has %d MiB of memory, but %d are declared", name, has.MemoryMiB, declared.MemoryMiB)
+		p.problems.Add(at.At("capacity", "memory_mib"), "Capacity exceeds the host's",
+			"host %q has %d MiB of memory, but %d are declared", name, has.MemoryMiB, declared.MemoryMiB)
 	}
 	return domain.Capacity{CPUs: cmp.Or(declared.CPUs, has.CPUs), MemoryMiB: cmp.Or(declared.MemoryMiB, has.MemoryMiB)}
 }
@@ -139,7 +145,8 @@ func (p *plan) checkHost(f *facts, at domain.Path, name string, host domain.Host
 	}
 	for _, key := range slices.Sorted(maps.Keys(host.Labels)) {
 		if strings.HasPrefix(key, spec.LabelPrefix) {
-			p.problems.Add(at.At("labels", domain.Key(key)), "Reserved label", "labels that begin with %q are reserved for Trainyard", spec.LabelPrefix)
+			p.problems.Add(at.At("labels", domain.Key(key)), "Reserved label",
+				"labels that begin with %q are reserved for Trainyard", spec.LabelPrefix)
 		}
 	}
 }
@@ -150,22 +157,28 @@ func (p *plan) checkApart(f *facts, at domain.Path, name string, host domain.Hos
 		return
 	}
 	if named := dockerapi.Named(f.nodes, name); len(named) > 1 && host.Address == "" {
-		p.problems.Add(at, "Ambiguous host name", "%d nodes of the Swarm are named %q: give the address of the host's Docker Engine", len(named), name)
+		p.problems.Add(at, "Ambiguous host name",
+			"%d nodes of the Swarm are named %q: give the address of the host's Docker Engine", len(named), name)
 		return
 	}
 	if host.Address == "" {
 		if f.missing != nil {
-			p.problems.Add(at.At("address"), "No Swarm", "host %q is not part of a Swarm, and has no address through which it could join one. "+
-				"Give the address of its Docker Engine, such as ssh://user@%[1]s, or have it join a Swarm and set the endpoint to one of its managers (%v)", name, f.missing)
+			p.problems.Add(at.At("address"), "No Swarm",
+				"host %q is not part of a Swarm, and has no address through which it could join one. "+
+					"Give the address of its Docker Engine, such as ssh://user@%[1]s, or have it join a Swarm and "+
+					"set the endpoint to one of its managers (%v)",
+				name, f.missing)
 			return
 		}
-		p.problems.Add(at, "Not part of the Swarm", "no node of the Swarm is named %q; there are %s. Give the address of the host's Docker Engine, such as ssh://user@%[1]s, to have it join",
+		p.problems.Add(at, "Not part of the Swarm", "no node of the Swarm is named %q; there are %s. Give the "+
+			"address of the host's Docker Engine, such as ssh://user@%[1]s, to have it join",
 			name, domain.Enumerate(hostNames(f.nodes)))
 		return
 	}
 	seen := f.engines[name]
 	if seen.err != nil {
-		p.problems.Add(at.At("address"), "Host can't be queried", "host %q is not part of the Swarm yet, and can't join it: %v", name, seen.err)
+		p.problems.Add(at.At("address"), "Host can't be queried",
+			"host %q is not part of the Swarm yet, and can't join it: %v", name, seen.err)
 		return
 	}
 	if err := f.unfit(name, seen.info.Swarm); err != "" {
@@ -184,11 +197,13 @@ func (f *facts) unfit(name string, is swarm.Info) string {
 	case f.missing == nil && joined && f.isForgotten(name, is):
 		return "" // it joins again
 	case f.missing == nil:
-		return "is part of another Swarm. If nothing there is needed any more, have it leave (docker swarm leave --force); otherwise, it can't be part of this cluster"
+		return "is part of another Swarm. If nothing there is needed any more, have it leave (docker swarm leave " +
+			"--force); otherwise, it can't be part of this cluster"
 	case is.ControlAvailable:
 		return "is a manager of a Swarm that does not answer: " + is.Error
 	}
-	return "is part of a Swarm that none of the cluster's hosts manages. Set the cluster's endpoint to the address of a manager; or, if the Swarm is not needed any more, have it leave (docker swarm leave --force)"
+	return "is part of a Swarm that none of the cluster's hosts manages. Set the cluster's endpoint to the address " +
+		"of a manager; or, if the Swarm is not needed any more, have it leave (docker swarm leave --force)"
 }
 
 // isForgotten reports whether a host's Engine takes itself for a node of this very Swarm, which no longer knows it.
@@ -217,7 +232,8 @@ func (p *plan) first(f *facts) string {
 	}
 	if f.endpoint == nil {
 		if len(candidates) == 0 {
-			p.problems.Add(domain.Path{"hosts"}, "No manager", "all hosts are declared as workers, but a Swarm needs a manager: role = \"manager\"")
+			p.problems.Add(domain.Path{"hosts"}, "No manager",
+				"all hosts are declared as workers, but a Swarm needs a manager: role = \"manager\"")
 			return ""
 		}
 		return candidates[0]
@@ -227,8 +243,9 @@ func (p *plan) first(f *facts) string {
 			return name
 		}
 	}
-	p.problems.Add(domain.Path{"endpoint"}, "No Swarm", "the Docker Engine at the endpoint is not a Swarm manager, and not that of a host that will become one. "+
-		"Omit the endpoint, or set it to the address of one of %s", domain.Enumerate(candidates))
+	p.problems.Add(domain.Path{"endpoint"}, "No Swarm",
+		"the Docker Engine at the endpoint is not a Swarm manager, and not that of a host that will become one. "+
+			"Omit the endpoint, or set it to the address of one of %s", domain.Enumerate(candidates))
 	return ""
 }
 
@@ -238,7 +255,8 @@ func (f *facts) managerAddress(cluster domain.Cluster, first string) string {
 	for _, name := range cluster.HostNames() {
 		host := cluster.Hosts[name]
 		node, found := f.find(name)
-		manages := host.Role == domain.HostManager || name == first || host.Role == "" && found && dockerapi.IsManager(node)
+		manages := host.Role == domain.HostManager || name == first ||
+			host.Role == "" && found && dockerapi.IsManager(node)
 		if manages && host.Address != "" {
 			addresses = append(addresses, host.Address)
 		}
@@ -295,7 +313,8 @@ func (p *plan) checkSockets(f *facts) {
 	socket, elsewhere := daemons.ChooseSocket(sockets)
 	for _, name := range elsewhere {
 		p.problems.Warn(domain.Path{"hosts", domain.Key(name), "socket"}, "Manager can't run the controller",
-			"the Docker socket of host %q is at %s, that of most managers at %s: the controller can't move to this host. "+
+			"the Docker socket of host %q is at %s, that of most managers at %s: the controller can't move to "+
+				"this host. "+
 				"Use the same path on all managers",
 			name, sockets[name], socket)
 	}

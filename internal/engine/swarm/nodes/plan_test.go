@@ -60,7 +60,9 @@ var (
 
 // bare is the answer of an Engine of 2 CPUs and 4 GiB that is in no Swarm.
 func bare(id string) answer {
-	return answer{info: system.Info{ID: id, NCPU: 2, MemTotal: 4096 * spec.MiB, Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateInactive}}}
+	return answer{info: system.Info{
+		ID: id, NCPU: 2, MemTotal: 4096 * spec.MiB, Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateInactive},
+	}}
 }
 
 // of is the answer of an Engine that is a node of some Swarm.
@@ -75,7 +77,9 @@ func of(nodeID string, managers ...string) answer {
 
 // lab is a cluster with these hosts on an existing network, see [labNetwork].
 func lab(hosts map[string]domain.Host) domain.Cluster {
-	return domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts, Network: &domain.Network{Subnet: "10.64.0.0/20"}}
+	return domain.Cluster{
+		Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts, Network: &domain.Network{Subnet: "10.64.0.0/20"},
+	}
 }
 
 var labNetwork = network.Summary{
@@ -86,7 +90,8 @@ var labNetwork = network.Summary{
 // words describes each step in a line.
 func words(steps []step) []string {
 	names := map[action]string{
-		initialise: "initialise", joinManager: "join manager", joinWorker: "join worker", removeNetwork: "remove network",
+		initialise: "initialise", joinManager: "join manager", joinWorker: "join worker",
+		removeNetwork: "remove network",
 		createNetwork: "create network", amend: "amend", demote: "demote", takeOut: "take out",
 	}
 	var words []string
@@ -115,8 +120,10 @@ func TestPlan(t *testing.T) {
 		check    func(*testing.T, domain.Cluster)
 	}{
 		"nothing to do": {
-			facts:   facts{nodes: three, networks: []network.Summary{ours}},
-			cluster: lab(map[string]domain.Host{"m1": {}, "m2": {Role: domain.HostManager}, "m3": {Availability: domain.HostActive}}),
+			facts: facts{nodes: three, networks: []network.Summary{ours}},
+			cluster: lab(map[string]domain.Host{
+				"m1": {}, "m2": {Role: domain.HostManager}, "m3": {Availability: domain.HostActive},
+			}),
 			check: func(t *testing.T, c domain.Cluster) {
 				want := domain.Host{ID: "id-m1", Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8192}}
 				if diff := cmp.Diff(want, c.Hosts["m1"]); diff != "" {
@@ -126,14 +133,19 @@ func TestPlan(t *testing.T) {
 		},
 		"a Swarm is adopted as it is": {
 			facts: facts{
-				nodes:    []swarm.Node{node("M1.Lab", reachable), node("w1", withLabels(map[string]string{"gpu": "a"}), availability(swarm.NodeAvailabilityDrain)), node("w2", state(swarm.NodeStateDown))},
+				nodes: []swarm.Node{
+					node("M1.Lab", reachable),
+					node("w1", withLabels(map[string]string{"gpu": "a"}), availability(swarm.NodeAvailabilityDrain)),
+					node("w2", state(swarm.NodeStateDown)),
+				},
 				networks: []network.Summary{ours},
 			},
 			cluster: lab(nil),
 			check: func(t *testing.T, c domain.Cluster) {
 				has := domain.Capacity{CPUs: 4, MemoryMiB: 8192}
 				want := map[string]domain.Host{
-					"m1.lab": {ID: "id-M1.Lab", Capacity: has}, "w1": {ID: "id-w1", Capacity: has}, "w2": {ID: "id-w2", Capacity: has},
+					"m1.lab": {ID: "id-M1.Lab", Capacity: has}, "w1": {ID: "id-w1", Capacity: has},
+					"w2": {ID: "id-w2", Capacity: has},
 				}
 				if diff := cmp.Diff(want, c.Hosts); diff != "" {
 					t.Errorf("hosts (-want +got):\n%s", diff)
@@ -157,7 +169,8 @@ func TestPlan(t *testing.T) {
 		},
 		"no Swarm to adopt": {
 			facts: facts{missing: errMissing}, cluster: lab(nil),
-			problems: []string{"hosts: No Swarm"}, detail: "the Engine is not a Swarm manager; set the endpoint to that of a manager, or declare",
+			problems: []string{"hosts: No Swarm"},
+			detail:   "the Engine is not a Swarm manager; set the endpoint to that of a manager, or declare",
 		},
 		"no Swarm at the endpoint": {
 			facts: facts{missing: errMissing}, cluster: domain.Cluster{Name: "lab", Endpoint: "ssh://x"},
@@ -168,7 +181,12 @@ func TestPlan(t *testing.T) {
 			problems: []string{"hosts: Hosts of the same name"}, detail: `2 nodes of the Swarm are named "a"`,
 		},
 		"what is left of a node that joined again": {
-			facts:   facts{nodes: []swarm.Node{node("a", id("old"), state(swarm.NodeStateDown)), node("a", id("new"), reachable)}, networks: []network.Summary{ours}},
+			facts: facts{
+				nodes: []swarm.Node{
+					node("a", id("old"), state(swarm.NodeStateDown)), node("a", id("new"), reachable),
+				},
+				networks: []network.Summary{ours},
+			},
 			cluster: lab(nil),
 			check: func(t *testing.T, c domain.Cluster) {
 				if len(c.Hosts) != 1 || c.Hosts["a"].ID != "new" {
@@ -177,22 +195,33 @@ func TestPlan(t *testing.T) {
 			},
 		},
 		"a Swarm is formed": {
-			facts: facts{missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2"), "c": bare("3"), "d": bare("4"), "e": bare("5")}},
-			cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{
-				"a": {Address: "ssh://a"}, "b": {Address: "ssh://b", Role: domain.HostManager, Labels: map[string]string{"gpu": "x"}},
-				"c": {Address: "ssh://c", Role: domain.HostManager}, "d": {Address: "ssh://d", Role: domain.HostManager}, "e": {Address: "ssh://e", Role: domain.HostWorker, Labels: map[string]string{"disk": "fast"}},
+			facts: facts{missing: errMissing, engines: map[string]answer{
+				"a": bare("1"), "b": bare("2"), "c": bare("3"), "d": bare("4"), "e": bare("5"),
 			}},
-			steps: []string{"initialise b", "join manager c", "join manager d", "join worker a", "join worker e", "create network", "amend b", "amend e"},
+			cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{
+				"a": {Address: "ssh://a"},
+				"b": {Address: "ssh://b", Role: domain.HostManager, Labels: map[string]string{"gpu": "x"}},
+				"c": {Address: "ssh://c", Role: domain.HostManager},
+				"d": {Address: "ssh://d", Role: domain.HostManager},
+				"e": {Address: "ssh://e", Role: domain.HostWorker, Labels: map[string]string{"disk": "fast"}},
+			}},
+			steps: []string{
+				"initialise b", "join manager c", "join manager d", "join worker a", "join worker e", "create network",
+				"amend b", "amend e",
+			},
 			check: func(t *testing.T, c domain.Cluster) {
-				if c.Endpoint != "ssh://b" || c.Network.Subnet != "10.64.0.0/20" || c.Hosts["a"].Capacity != (domain.Capacity{CPUs: 2, MemoryMiB: 4096}) {
+				if c.Endpoint != "ssh://b" || c.Network.Subnet != "10.64.0.0/20" ||
+					c.Hosts["a"].Capacity != (domain.Capacity{CPUs: 2, MemoryMiB: 4096}) {
 					t.Errorf("the cluster is %+v with the network %+v", c, c.Network)
 				}
 			},
 		},
 		"a Swarm of hosts without roles": {
-			facts:   facts{missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")}},
-			cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"a": {Address: "ssh://a", Role: domain.HostWorker}, "b": {Address: "ssh://b"}}},
-			steps:   []string{"initialise b", "join worker a", "create network"},
+			facts: facts{missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")}},
+			cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{
+				"a": {Address: "ssh://a", Role: domain.HostWorker}, "b": {Address: "ssh://b"},
+			}},
+			steps: []string{"initialise b", "join worker a", "create network"},
 		},
 		"a Swarm of workers": {
 			facts:    facts{missing: errMissing, engines: map[string]answer{"a": bare("1")}},
@@ -200,13 +229,24 @@ func TestPlan(t *testing.T) {
 			problems: []string{"hosts: No manager"},
 		},
 		"a Swarm is formed at the endpoint": {
-			facts:   facts{missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")}, endpoint: &answer{info: system.Info{ID: "2"}}},
-			cluster: domain.Cluster{Name: "lab", Endpoint: "tcp://b", Hosts: map[string]domain.Host{"a": {Address: "ssh://a"}, "b": {Address: "ssh://b"}}},
-			steps:   []string{"initialise b", "join worker a", "create network"},
+			facts: facts{
+				missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")},
+				endpoint: &answer{info: system.Info{ID: "2"}},
+			},
+			cluster: domain.Cluster{
+				Name: "lab", Endpoint: "tcp://b",
+				Hosts: map[string]domain.Host{"a": {Address: "ssh://a"}, "b": {Address: "ssh://b"}},
+			},
+			steps: []string{"initialise b", "join worker a", "create network"},
 		},
 		"an endpoint that is no manager": {
-			facts:    facts{missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")}, endpoint: &answer{info: system.Info{ID: "2"}}},
-			cluster:  domain.Cluster{Name: "lab", Endpoint: "tcp://b", Hosts: map[string]domain.Host{"a": {Address: "ssh://a"}, "b": {Address: "ssh://b", Role: domain.HostWorker}}},
+			facts: facts{
+				missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")},
+				endpoint: &answer{info: system.Info{ID: "2"}},
+			},
+			cluster: domain.Cluster{Name: "lab", Endpoint: "tcp://b", Hosts: map[string]domain.Host{
+				"a": {Address: "ssh://a"}, "b": {Address: "ssh://b", Role: domain.HostWorker},
+			}},
 			problems: []string{"endpoint: No Swarm"}, detail: "set it to the address of one of a",
 		},
 		"a host without an address, and no Swarm": {
@@ -215,16 +255,26 @@ func TestPlan(t *testing.T) {
 			problems: []string{`hosts["b"].address: No Swarm`}, detail: "ssh://user@b",
 		},
 		"hosts join": {
-			facts: facts{nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": bare("1"), "m4": bare("2")}},
+			facts: facts{
+				nodes: three, networks: []network.Summary{ours},
+				engines: map[string]answer{"w1": bare("1"), "m4": bare("2")},
+			},
 			cluster: lab(map[string]domain.Host{
-				"m1": {}, "m2": {}, "m3": {}, "w1": {Address: "ssh://w1"}, "m4": {Address: "ssh://m4", Role: domain.HostManager},
+				"m1": {}, "m2": {}, "m3": {}, "w1": {Address: "ssh://w1"},
+				"m4": {Address: "ssh://m4", Role: domain.HostManager},
 			}),
-			steps: []string{"join manager m4", "join worker w1"}, problems: []string{"hosts: Even number of managers*"}, detail: "4 managers and tolerate the loss of 1, as it would with 3. Use an odd number",
+			steps: []string{"join manager m4", "join worker w1"}, problems: []string{"hosts: Even number of managers*"},
+			detail: "4 managers and tolerate the loss of 1, as it would with 3. Use an odd number",
 		},
 		"a host by its own Engine": {
-			facts:   facts{nodes: []swarm.Node{node("ip-1", reachable)}, networks: []network.Summary{ours}, engines: map[string]answer{"gpu1": of("id-ip-1")}},
-			cluster: lab(map[string]domain.Host{"gpu1": {Address: "ssh://gpu1", Labels: map[string]string{"gpu": "x"}}}),
-			steps:   []string{"amend gpu1"},
+			facts: facts{
+				nodes: []swarm.Node{node("ip-1", reachable)}, networks: []network.Summary{ours},
+				engines: map[string]answer{"gpu1": of("id-ip-1")},
+			},
+			cluster: lab(map[string]domain.Host{
+				"gpu1": {Address: "ssh://gpu1", Labels: map[string]string{"gpu": "x"}},
+			}),
+			steps: []string{"amend gpu1"},
 			check: func(t *testing.T, c domain.Cluster) {
 				if c.Hosts["gpu1"].ID != "id-ip-1" || c.Hosts["gpu1"].Joined || c.Endpoint != "ssh://gpu1" {
 					t.Errorf("the cluster is %+v", c)
@@ -240,8 +290,9 @@ func TestPlan(t *testing.T) {
 		},
 		"a host that is renamed": {
 			facts: facts{
-				nodes: three[:1], networks: []network.Summary{ours}, joined: map[string]string{"old": "ssh://m1"}, engines: map[string]answer{"new": of("id-m1")},
-				stored: lab(map[string]domain.Host{"old": {ID: "id-m1", Joined: true, Address: "ssh://m1"}}),
+				nodes: three[:1], networks: []network.Summary{ours}, joined: map[string]string{"old": "ssh://m1"},
+				engines: map[string]answer{"new": of("id-m1")},
+				stored:  lab(map[string]domain.Host{"old": {ID: "id-m1", Joined: true, Address: "ssh://m1"}}),
 			},
 			cluster: lab(map[string]domain.Host{"new": {Address: "ssh://m1"}}),
 		},
@@ -257,7 +308,8 @@ func TestPlan(t *testing.T) {
 		},
 		"a joined host that the Swarm has forgotten": {
 			facts: facts{
-				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("id-w1")}, joined: map[string]string{"w1": "ssh://w1"},
+				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("id-w1")},
+				joined: map[string]string{"w1": "ssh://w1"},
 				stored: lab(map[string]domain.Host{"w1": {ID: "id-w1", Joined: true, Address: "ssh://w1"}}),
 			},
 			cluster: lab(map[string]domain.Host{"w1": {Address: "ssh://w1"}}),
@@ -270,7 +322,8 @@ func TestPlan(t *testing.T) {
 		},
 		"a joined host that is in another Swarm by now": {
 			facts: facts{
-				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("elsewhere")}, joined: map[string]string{"w1": "ssh://w1"},
+				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("elsewhere")},
+				joined: map[string]string{"w1": "ssh://w1"},
 				stored: lab(map[string]domain.Host{"w1": {ID: "id-w1", Joined: true, Address: "ssh://w1"}}),
 			},
 			cluster:  lab(map[string]domain.Host{"w1": {Address: "ssh://w1"}}),
@@ -278,7 +331,8 @@ func TestPlan(t *testing.T) {
 		},
 		"a host that joined, was forgotten, and was never stored": {
 			facts: facts{
-				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("id-w1", "id-m1")}, joined: map[string]string{"w1": "ssh://w1"},
+				nodes: three, networks: []network.Summary{ours}, engines: map[string]answer{"w1": of("id-w1", "id-m1")},
+				joined: map[string]string{"w1": "ssh://w1"},
 			},
 			cluster: lab(map[string]domain.Host{"w1": {Address: "ssh://w1"}}),
 			steps:   []string{"join worker w1 again"},
@@ -298,67 +352,103 @@ func TestPlan(t *testing.T) {
 			problems: []string{`hosts["x"]: Not part of the Swarm`}, detail: "there are m1, m2, m3",
 		},
 		"one node, two hosts": {
-			facts: facts{nodes: three, engines: map[string]answer{"x": of("id-m1")}}, cluster: lab(map[string]domain.Host{"m1": {}, "x": {Address: "ssh://x"}}),
+			facts:    facts{nodes: three, engines: map[string]answer{"x": of("id-m1")}},
+			cluster:  lab(map[string]domain.Host{"m1": {}, "x": {Address: "ssh://x"}}),
 			problems: []string{`hosts["x"]: Host declared twice`}, detail: `"m1" and "x" are the same node`,
 		},
 		"more than a host has": {
-			facts: facts{nodes: three}, cluster: lab(map[string]domain.Host{"m1": {Capacity: domain.Capacity{CPUs: 4.5, MemoryMiB: 8400}}}),
-			problems: []string{`hosts["m1"].capacity.cpus: Capacity exceeds the host's`, `hosts["m1"].capacity.memory_mib: Capacity exceeds the host's`},
-			detail:   `host "m1" has 4 CPUs, but 4.5 are declared`,
+			facts:   facts{nodes: three},
+			cluster: lab(map[string]domain.Host{"m1": {Capacity: domain.Capacity{CPUs: 4.5, MemoryMiB: 8400}}}),
+			problems: []string{
+				`hosts["m1"].capacity.cpus: Capacity exceeds the host's`,
+				`hosts["m1"].capacity.memory_mib: Capacity exceeds the host's`,
+			},
+			detail: `host "m1" has 4 CPUs, but 4.5 are declared`,
 		},
 		"as much as a host had": {
-			facts: facts{nodes: three, networks: []network.Summary{ours}}, cluster: lab(map[string]domain.Host{"m1": {Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8300}}}),
+			facts:   facts{nodes: three, networks: []network.Summary{ours}},
+			cluster: lab(map[string]domain.Host{"m1": {Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8300}}}),
 		},
 		"reserved labels": {
-			facts: facts{nodes: three}, cluster: lab(map[string]domain.Host{"m1": {Labels: map[string]string{"trainyard.x": ""}}}),
+			facts:    facts{nodes: three},
+			cluster:  lab(map[string]domain.Host{"m1": {Labels: map[string]string{"trainyard.x": ""}}}),
 			problems: []string{`hosts["m1"].labels["trainyard.x"]: Reserved label`},
 		},
 		"managers come before managers go": {
-			facts: facts{nodes: []swarm.Node{node("a", reachable), node("b", reachable), node("c", lost), node("d"), node("e")}, networks: []network.Summary{ours}},
+			facts: facts{
+				nodes: []swarm.Node{
+					node("a", reachable), node("b", reachable), node("c", lost), node("d"), node("e"),
+				},
+				networks: []network.Summary{ours},
+			},
 			cluster: lab(map[string]domain.Host{
-				"a": {Role: domain.HostWorker}, "c": {Role: domain.HostWorker}, "d": {Role: domain.HostManager}, "e": {Role: domain.HostManager},
+				"a": {Role: domain.HostWorker}, "c": {Role: domain.HostWorker}, "d": {Role: domain.HostManager},
+				"e": {Role: domain.HostManager},
 			}),
 			steps: []string{"amend d", "amend e", "demote c", "demote a"},
 		},
 		"quorum would be lost": {
-			facts:    facts{nodes: []swarm.Node{node("a", reachable), node("b", reachable), node("c", lost)}, networks: []network.Summary{ours}},
+			facts: facts{
+				nodes:    []swarm.Node{node("a", reachable), node("b", reachable), node("c", lost)},
+				networks: []network.Summary{ours},
+			},
 			cluster:  lab(map[string]domain.Host{"a": {Role: domain.HostWorker}}),
 			steps:    []string{"demote a"},
-			problems: []string{"hosts: Quorum would be lost"}, detail: "2 managers, 1 reachable after the change, 2 needed: without a quorum the Swarm accepts no changes. Bring back c first",
+			problems: []string{"hosts: Quorum would be lost"},
+			detail:   "2 managers, 1 reachable after the change, 2 needed: without a quorum the Swarm accepts no changes. Bring back c first",
 		},
 		"quorum is lost already": {
-			facts:    facts{nodes: []swarm.Node{node("a", reachable), node("b", lost), node("c", lost)}, networks: []network.Summary{ours}},
+			facts: facts{
+				nodes:    []swarm.Node{node("a", reachable), node("b", lost), node("c", lost)},
+				networks: []network.Summary{ours},
+			},
 			cluster:  lab(map[string]domain.Host{"a": {}}),
-			problems: []string{"hosts: Quorum lost*"}, detail: "3 managers, 1 reachable, 2 needed: the Swarm accepts no changes until b, c can be reached again",
+			problems: []string{"hosts: Quorum lost*"},
+			detail:   "3 managers, 1 reachable, 2 needed: the Swarm accepts no changes until b, c can be reached again",
 		},
 		"two nodes of a host's name": {
-			facts: facts{nodes: []swarm.Node{node("a", reachable), node("a", id("2"))}}, cluster: lab(map[string]domain.Host{"a": {}}),
-			problems: []string{`hosts["a"]: Ambiguous host name`}, detail: `2 nodes of the Swarm are named "a": give the address`,
+			facts:    facts{nodes: []swarm.Node{node("a", reachable), node("a", id("2"))}},
+			cluster:  lab(map[string]domain.Host{"a": {}}),
+			problems: []string{`hosts["a"]: Ambiguous host name`},
+			detail:   `2 nodes of the Swarm are named "a": give the address`,
 		},
 		"a host of a locked Swarm": {
-			facts:    facts{nodes: three, engines: map[string]answer{"x": {info: system.Info{Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateLocked}}}}},
+			facts: facts{nodes: three, engines: map[string]answer{
+				"x": {info: system.Info{Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateLocked}}},
+			}},
 			cluster:  lab(map[string]domain.Host{"x": {Address: "ssh://x"}}),
 			problems: []string{`hosts["x"].address: Host can't join`}, detail: "docker swarm unlock",
 		},
 		"an even number of managers is adopted": {
-			facts: facts{nodes: three[:2], networks: []network.Summary{ours}}, cluster: lab(nil), problems: []string{"hosts: Even number of managers*"},
+			facts: facts{nodes: three[:2], networks: []network.Summary{ours}}, cluster: lab(nil),
+			problems: []string{"hosts: Even number of managers*"},
 		},
 		"an even number of managers was adopted": {
-			facts:   facts{nodes: three[:2], networks: []network.Summary{ours}, stored: lab(map[string]domain.Host{"m1": {ID: "id-m1"}, "m2": {ID: "id-m2"}})},
+			facts: facts{
+				nodes: three[:2], networks: []network.Summary{ours},
+				stored: lab(map[string]domain.Host{"m1": {ID: "id-m1"}, "m2": {ID: "id-m2"}}),
+			},
 			cluster: lab(nil),
 		},
 		"the last manager": {
-			facts: facts{nodes: three[:1], networks: []network.Summary{ours}}, cluster: lab(map[string]domain.Host{"m1": {Role: domain.HostWorker}}),
-			steps: []string{"demote m1"}, problems: []string{"hosts: No manager would remain"},
+			facts:   facts{nodes: three[:1], networks: []network.Summary{ours}},
+			cluster: lab(map[string]domain.Host{"m1": {Role: domain.HostWorker}}),
+			steps:   []string{"demote m1"}, problems: []string{"hosts: No manager would remain"},
 		},
 		"hosts go": {
 			facts: facts{
 				nodes: []swarm.Node{
 					node("m1", reachable), node("m2", reachable), node("m3", reachable), node("w1"),
-					node("w2", withLabels(map[string]string{"gpu": "x", ownLabels("lab"): `["gpu"]`})), node("w3", withLabels(map[string]string{"mine": "1"})),
+					node("w2", withLabels(map[string]string{"gpu": "x", ownLabels("lab"): `["gpu"]`})),
+					node("w3", withLabels(map[string]string{"mine": "1"})),
 				},
-				networks: []network.Summary{ours}, joined: map[string]string{"m2": "ssh://m2", "m3": "ssh://m3", "w1": "ssh://w1"},
-				stored: lab(map[string]domain.Host{"m1": {ID: "id-m1"}, "m2": {ID: "id-m2"}, "m3": {ID: "id-m3"}, "w1": {ID: "id-w1"}, "w2": {ID: "id-w2"}, "w3": {ID: "id-w3"}}),
+				networks: []network.Summary{
+					ours,
+				}, joined: map[string]string{"m2": "ssh://m2", "m3": "ssh://m3", "w1": "ssh://w1"},
+				stored: lab(map[string]domain.Host{
+					"m1": {ID: "id-m1"}, "m2": {ID: "id-m2"}, "m3": {ID: "id-m3"}, "w1": {ID: "id-w1"},
+					"w2": {ID: "id-w2"}, "w3": {ID: "id-w3"},
+				}),
 			},
 			cluster: lab(map[string]domain.Host{"m1": {}}),
 			steps:   []string{"amend w2", "demote m2", "demote m3", "take out w1", "take out m2", "take out m3"},
@@ -403,19 +493,58 @@ func TestNodeSpec(t *testing.T) {
 		host domain.Host
 		want swarm.NodeSpec
 	}{
-		"nothing declared":       {with(map[string]string{"theirs": "1"}), domain.Host{}, with(map[string]string{"theirs": "1"})},
-		"a label":                {with(map[string]string{"theirs": "1"}), domain.Host{Labels: map[string]string{"gpu": "x"}}, with(map[string]string{"theirs": "1", "gpu": "x", note: `["gpu"]`})},
-		"the first label":        {worker, domain.Host{Labels: map[string]string{"gpu": "x"}}, with(map[string]string{"gpu": "x", note: `["gpu"]`})},
-		"a label that drifted":   {with(map[string]string{"gpu": "y", note: `["gpu"]`}), domain.Host{Labels: map[string]string{"gpu": "x"}}, with(map[string]string{"gpu": "x", note: `["gpu"]`})},
-		"a label that is taken":  {with(map[string]string{"gpu": "y"}), domain.Host{Labels: map[string]string{"gpu": "x"}}, with(map[string]string{"gpu": "x", note: `["gpu"]`})},
-		"another label":          {with(map[string]string{"a": "1", "theirs": "1", note: `["a"]`}), domain.Host{Labels: map[string]string{"b": "2"}}, with(map[string]string{"b": "2", "theirs": "1", note: `["b"]`})},
-		"no label any more":      {with(map[string]string{"a": "1", "theirs": "1", note: `["a"]`}), domain.Host{}, with(map[string]string{"theirs": "1"})},
-		"another cluster's":      {with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}), domain.Host{}, with(map[string]string{"a": "1", ownLabels("other"): `["a"]`})},
-		"a note that is broken":  {with(map[string]string{"a": "1", note: "?"}), domain.Host{Labels: map[string]string{"a": "2"}}, with(map[string]string{"a": "2", note: `["a"]`})},
-		"a promotion":            {worker, domain.Host{Role: domain.HostManager}, swarm.NodeSpec{Role: swarm.NodeRoleManager, Availability: swarm.NodeAvailabilityPause}},
-		"no demotion":            {swarm.NodeSpec{Role: swarm.NodeRoleManager}, domain.Host{Role: domain.HostWorker}, swarm.NodeSpec{Role: swarm.NodeRoleManager}},
-		"another availability":   {worker, domain.Host{Availability: domain.HostDrained}, swarm.NodeSpec{Role: swarm.NodeRoleWorker, Availability: swarm.NodeAvailabilityDrain}},
-		"several labels, sorted": {worker, domain.Host{Labels: map[string]string{"b": "", "a": ""}}, with(map[string]string{"a": "", "b": "", note: `["a","b"]`})},
+		"nothing declared": {
+			with(map[string]string{"theirs": "1"}), domain.Host{}, with(map[string]string{"theirs": "1"}),
+		},
+		"a label": {
+			with(map[string]string{"theirs": "1"}), domain.Host{Labels: map[string]string{"gpu": "x"}},
+			with(map[string]string{"theirs": "1", "gpu": "x", note: `["gpu"]`}),
+		},
+		"the first label": {
+			worker, domain.Host{Labels: map[string]string{"gpu": "x"}},
+			with(map[string]string{"gpu": "x", note: `["gpu"]`}),
+		},
+		"a label that drifted": {
+			with(map[string]string{"gpu": "y", note: `["gpu"]`}), domain.Host{Labels: map[string]string{"gpu": "x"}},
+			with(map[string]string{"gpu": "x", note: `["gpu"]`}),
+		},
+		"a label that is taken": {
+			with(map[string]string{"gpu": "y"}), domain.Host{Labels: map[string]string{"gpu": "x"}},
+			with(map[string]string{"gpu": "x", note: `["gpu"]`}),
+		},
+		"another label": {
+			with(map[string]string{"a": "1", "theirs": "1", note: `["a"]`}),
+			domain.Host{Labels: map[string]string{"b": "2"}},
+			with(map[string]string{"b": "2", "theirs": "1", note: `["b"]`}),
+		},
+		"no label any more": {
+			with(map[string]string{"a": "1", "theirs": "1", note: `["a"]`}), domain.Host{},
+			with(map[string]string{"theirs": "1"}),
+		},
+		"another cluster's": {
+			with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}), domain.Host{},
+			with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}),
+		},
+		"a note that is broken": {
+			with(map[string]string{"a": "1", note: "?"}), domain.Host{Labels: map[string]string{"a": "2"}},
+			with(map[string]string{"a": "2", note: `["a"]`}),
+		},
+		"a promotion": {
+			worker, domain.Host{Role: domain.HostManager},
+			swarm.NodeSpec{Role: swarm.NodeRoleManager, Availability: swarm.NodeAvailabilityPause},
+		},
+		"no demotion": {
+			swarm.NodeSpec{Role: swarm.NodeRoleManager}, domain.Host{Role: domain.HostWorker},
+			swarm.NodeSpec{Role: swarm.NodeRoleManager},
+		},
+		"another availability": {
+			worker, domain.Host{Availability: domain.HostDrained},
+			swarm.NodeSpec{Role: swarm.NodeRoleWorker, Availability: swarm.NodeAvailabilityDrain},
+		},
+		"several labels, sorted": {
+			worker, domain.Host{Labels: map[string]string{"b": "", "a": ""}},
+			with(map[string]string{"a": "", "b": "", note: `["a","b"]`}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprint(test.live)

@@ -41,7 +41,9 @@ func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step, isNew bo
 	q := quorumOf(nodes)
 	path := domain.Path{"hosts"}
 	if q.managers > 0 && q.lost() {
-		ps.Warn(path, "Quorum lost", "%d managers, %d reachable, %d needed: the Swarm accepts no changes until %s can be reached again", q.managers, q.reachable, q.needed(), strings.Join(unreachable(nodes, nil), ", "))
+		ps.Warn(path, "Quorum lost",
+			"%d managers, %d reachable, %d needed: the Swarm accepts no changes until %s can be reached again",
+			q.managers, q.reachable, q.needed(), strings.Join(unreachable(nodes, nil), ", "))
 	}
 	changed := isNew
 	for _, s := range steps {
@@ -60,11 +62,14 @@ func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step, isNew bo
 		changed = true
 		switch {
 		case q.managers == 0:
-			ps.Add(path, "No manager would remain", "host %q is the last manager of the Swarm; make another host a manager first: role = \"manager\"", s.host)
+			ps.Add(path, "No manager would remain",
+				"host %q is the last manager of the Swarm; make another host a manager first: role = \"manager\"",
+				s.host)
 			return
 		case q.lost():
 			ps.Add(path, "Quorum would be lost",
-				"%d managers, %d reachable after the change, %d needed: without a quorum the Swarm accepts no changes. Bring back %s first, or remove them from the Swarm",
+				"%d managers, %d reachable after the change, %d needed: without a quorum the Swarm accepts no "+
+					"changes. Bring back %s first, or remove them from the Swarm",
 				q.managers, q.reachable, q.needed(), strings.Join(unreachable(nodes, steps), ", "))
 			return
 		}

@@ -21,12 +21,15 @@ func (s site) slow() {
 		Do: func(next http.Handler) http.Handler {
 			return swarmtest.Before(func() {
 				// If it fails, so does the apply, unless this is the very case.
-				_, _ = first.Client().SwarmInit(s.ctx, swarm.InitRequest{ListenAddr: listenAddress, AdvertiseAddr: first.Address.String()})
+				_, _ = first.Client().SwarmInit(s.ctx,
+					swarm.InitRequest{ListenAddr: listenAddress, AdvertiseAddr: first.Address.String()})
 			})(testbed.Fail("context deadline exceeded")(next))
 		},
 	})
 	joins.On(testbed.Fault{Match: testbed.Matching(http.MethodPost, "/swarm/join"), Nth: 1, Do: testbed.DropAnswer()})
-	hosts := map[string]domain.Host{first.Name: {Address: creates.Host(), Role: domain.HostManager}, second.Name: {Address: joins.Host()}}
+	hosts := map[string]domain.Host{
+		first.Name: {Address: creates.Host(), Role: domain.HostManager}, second.Name: {Address: joins.Host()},
+	}
 	e := s.open("")
 	s.apply(e, hosts)
 	s.settled(e, hosts)

@@ -18,7 +18,8 @@ func TestCheckSockets(t *testing.T) {
 	}}}
 	p.checkSockets(f)
 	if len(p.problems) != 1 || p.problems.Err() != nil || p.problems[0].Path.String() != `hosts["b"].socket` ||
-		!strings.Contains(p.problems[0].Error(), `the Docker socket of host "b" is at /run/user/1000/docker.sock, that of most managers at /var/run/docker.sock`) {
+		!strings.Contains(p.problems[0].Error(),
+			`the Docker socket of host "b" is at /run/user/1000/docker.sock, that of most managers at /var/run/docker.sock`) {
 		t.Errorf("the problems are %v", p.problems)
 	}
 }

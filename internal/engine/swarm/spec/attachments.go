@@ -77,7 +77,8 @@ func Configs(specs []domain.MemberSpec) []swarm.ConfigSpec {
 			byName[object.Name] = object
 		}
 	}
-	return slices.SortedFunc(maps.Values(byName), func(a, b swarm.ConfigSpec) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(maps.Values(byName),
+		func(a, b swarm.ConfigSpec) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // Secret is a secret that specifications need.
@@ -92,7 +93,8 @@ func secretObject(spec domain.MemberSpec, name, version string) swarm.SecretSpec
 	return swarm.SecretSpec{Annotations: swarm.Annotations{
 		Name: ObjectName(spec.Cluster, KindSecret, spec.Group, spec.Role, name, version),
 		Labels: map[string]string{
-			LabelCluster: spec.Cluster, LabelGroup: spec.Group, LabelKind: KindSecret, LabelRole: spec.Role, LabelName: name, labelVersion: version,
+			LabelCluster: spec.Cluster, LabelGroup: spec.Group, LabelKind: KindSecret, LabelRole: spec.Role,
+			LabelName: name, labelVersion: version,
 		},
 	}}
 }
@@ -107,7 +109,8 @@ func Secrets(specs []domain.MemberSpec) []Secret {
 			byName[object.Name] = Secret{Role: spec.Role, Name: name, Object: object}
 		}
 	}
-	return slices.SortedFunc(maps.Values(byName), func(a, b Secret) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	return slices.SortedFunc(maps.Values(byName),
+		func(a, b Secret) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 }
 
 // secretFiles returns the files of a specification that secret objects hold.
@@ -115,7 +118,9 @@ func secretFiles(spec domain.MemberSpec) []attachment {
 	var files []attachment
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Secrets)) {
 		file := spec.Container.Secrets[name]
-		files = append(files, attachment{secretObject(spec, name, file.Version).Name, file.Path(name), cmp.Or(file.Mode, domain.DefaultSecretMode)})
+		files = append(files, attachment{
+			secretObject(spec, name, file.Version).Name, file.Path(name), cmp.Or(file.Mode, domain.DefaultSecretMode),
+		})
 	}
 	return files
 }
@@ -146,7 +151,8 @@ func DeclaredSecrets(g domain.Group) map[string]bool {
 			continue
 		}
 		for name, file := range container.Secrets {
-			names[secretObject(domain.MemberSpec{Cluster: g.Cluster, Group: g.Name, Role: role}, name, file.Version).Name] = true
+			names[secretObject(domain.MemberSpec{Cluster: g.Cluster, Group: g.Name, Role: role}, name,
+				file.Version).Name] = true
 		}
 	}
 	return names

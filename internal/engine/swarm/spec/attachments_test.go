@@ -12,7 +12,9 @@ import (
 
 func TestAttachments(t *testing.T) {
 	spec, other := rich(), rich()
-	other.Container.Configs = map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 4\n", Target: "/etc/train.yaml"}}
+	other.Container.Configs = map[string]domain.ConfigFile{
+		"train.yaml": {Content: "epochs: 4\n", Target: "/etc/train.yaml"},
+	}
 	other.Container.Secrets = map[string]domain.SecretFile{"token": {Version: "2"}}
 	evaluator := rich()
 	evaluator.Role = "evaluator"
@@ -24,7 +26,9 @@ func TestAttachments(t *testing.T) {
 		if len(config.Name) > maxObjectName {
 			t.Errorf("%q is too long for the name of an object", config.Name)
 		}
-		want := map[string]string{LabelCluster: "lab", LabelGroup: "mnist", LabelKind: KindFile, LabelName: config.Labels[LabelName]}
+		want := map[string]string{
+			LabelCluster: "lab", LabelGroup: "mnist", LabelKind: KindFile, LabelName: config.Labels[LabelName],
+		}
 		if diff := cmp.Diff(want, config.Labels); diff != "" {
 			t.Errorf("labels of %s (-want +got):\n%s", config.Name, diff)
 		}
@@ -67,15 +71,30 @@ func TestIsAttachment(t *testing.T) {
 		annotations swarm.Annotations
 		want        bool
 	}{
-		"ours":                            {swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", KindFile)}, true},
-		"of another group":                {swarm.Annotations{Name: "x", Labels: labels("lab", "other", KindFile)}, false},
-		"of another cluster":              {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", KindFile)}, false},
-		"a document":                      {swarm.Annotations{Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", domain.GroupKind.Name)}, false},
-		"without labels":                  {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1"}, true},
-		"without some labels":             {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{LabelCluster: "lab", "team": "vision"}}, true},
+		"ours": {
+			swarm.Annotations{Name: "x", Labels: labels("lab", "mnist", KindFile)}, true,
+		},
+		"of another group": {
+			swarm.Annotations{Name: "x", Labels: labels("lab", "other", KindFile)}, false,
+		},
+		"of another cluster": {
+			swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1", Labels: labels("home", "mnist", KindFile)}, false,
+		},
+		"a document": {
+			swarm.Annotations{
+				Name: "trainyard.lab.group.mnist.3", Labels: labels("lab", "mnist", domain.GroupKind.Name),
+			},
+			false,
+		},
+		"without labels": {swarm.Annotations{Name: "trainyard.lab.file.mnist.a.1"}, true},
+		"without some labels": {swarm.Annotations{
+			Name: "trainyard.lab.file.mnist.a.1", Labels: map[string]string{LabelCluster: "lab", "team": "vision"},
+		}, true},
 		"without labels, of other groups": {swarm.Annotations{Name: "trainyard.lab.file.mnist-2.a.1"}, false},
 		"a document without labels":       {swarm.Annotations{Name: "trainyard.lab.group.mnist.3"}, false},
-		"somebody else's":                 {swarm.Annotations{Name: "train.yaml", Labels: map[string]string{"team": "vision"}}, false},
+		"somebody else's": {
+			swarm.Annotations{Name: "train.yaml", Labels: map[string]string{"team": "vision"}}, false,
+		},
 	} {
 		if got := IsAttachment(c.annotations, "lab", KindFile, "mnist"); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -86,7 +105,8 @@ func TestIsAttachment(t *testing.T) {
 	spec.Cluster = "lab"
 	_, objects := configFiles(spec)
 	for _, object := range objects {
-		if !IsAttachment(swarm.Annotations{Name: object.Name}, "lab", KindFile, "mnist") || IsAttachment(swarm.Annotations{Name: object.Name}, "lab", KindFile, "mnis") {
+		if !IsAttachment(swarm.Annotations{Name: object.Name}, "lab", KindFile, "mnist") ||
+			IsAttachment(swarm.Annotations{Name: object.Name}, "lab", KindFile, "mnis") {
 			t.Errorf("%s is not known by its name", object.Name)
 		}
 	}

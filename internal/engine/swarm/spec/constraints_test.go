@@ -27,7 +27,8 @@ func TestConstraints(t *testing.T) {
 			[]string{"node.labels.disk==ssd", "node.labels.gpu==t4", "node.id!=stranger"},
 		},
 		"labels and a host": {
-			pool(domain.Placement{Labels: map[string]string{"gpu": "t4"}, Hosts: []string{"h0"}}), []string{"node.labels.gpu==t4", "node.id==node0"},
+			pool(domain.Placement{Labels: map[string]string{"gpu": "t4"}, Hosts: []string{"h0"}}),
+			[]string{"node.labels.gpu==t4", "node.id==node0"},
 		},
 	} {
 		in, _ := around()
@@ -43,7 +44,9 @@ func TestPinnedTo(t *testing.T) {
 		"":      {"node.role==manager", nowhere, "node.id!=node2"},
 		"node1": {nowhere, "node.id == node1"},
 	} {
-		if got := PinnedNode(swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: &swarm.Placement{Constraints: constraints}}}); got != want {
+		if got := PinnedNode(
+			swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Placement: &swarm.Placement{Constraints: constraints}}},
+		); got != want {
 			t.Errorf("%q: pinned to %q, want %q", constraints, got, want)
 		}
 	}
@@ -58,11 +61,20 @@ func TestKeptOff(t *testing.T) {
 		nodes     []string
 		want      []string
 	}{
-		"no node":                           {},
-		"the first":                         {nodes: []string{"b"}, want: []string{"node.id!=b"}},
-		"one that was rejecting before":     {placement: &swarm.Placement{Constraints: []string{"node.id!=b"}}, nodes: []string{"b"}, want: []string{"node.id!=b"}},
-		"one before another, by its ID":     {placement: &swarm.Placement{Constraints: []string{"node.id!=b"}}, nodes: []string{"a"}, want: []string{"node.id!=a", "node.id!=b"}},
-		"beside a constraint of somebody's": {placement: &swarm.Placement{Constraints: []string{"node.role==worker"}}, nodes: []string{"a"}, want: []string{"node.id!=a", "node.role==worker"}},
+		"no node":   {},
+		"the first": {nodes: []string{"b"}, want: []string{"node.id!=b"}},
+		"one that was rejecting before": {
+			placement: &swarm.Placement{Constraints: []string{"node.id!=b"}}, nodes: []string{"b"},
+			want: []string{"node.id!=b"},
+		},
+		"one before another, by its ID": {
+			placement: &swarm.Placement{Constraints: []string{"node.id!=b"}}, nodes: []string{"a"},
+			want: []string{"node.id!=a", "node.id!=b"},
+		},
+		"beside a constraint of somebody's": {
+			placement: &swarm.Placement{Constraints: []string{"node.role==worker"}}, nodes: []string{"a"},
+			want: []string{"node.id!=a", "node.role==worker"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, KeepOff(test.placement, test.nodes).Constraints); diff != "" {

@@ -76,7 +76,8 @@ func driverOf(m mount.Mount) *mount.Driver {
 
 // isShm reports whether a mount was rendered from a size of the shared memory.
 func isShm(m mount.Mount) bool {
-	return m.Type == mount.TypeTmpfs && m.Target == domain.ShmDir && m.TmpfsOptions != nil && m.TmpfsOptions.Mode == shmMode
+	return m.Type == mount.TypeTmpfs && m.Target == domain.ShmDir && m.TmpfsOptions != nil &&
+		m.TmpfsOptions.Mode == shmMode
 }
 
 // configs reads the files from config objects: those of the specification are in a folder of their own.
@@ -89,7 +90,8 @@ func (r *reader) configs() {
 		name, recorded := r.record.Configs[target]
 		if file, isFile := strings.CutPrefix(target, domain.FilesDir+"/"); isFile && !recorded {
 			r.found.Files = append(r.found.Files, domain.File{Name: file, Content: content})
-			expect(r, fmt.Sprintf("the mode of %s", target), fmt.Sprintf("%#o", mode), fmt.Sprintf("%#o", domain.DefaultConfigMode))
+			expect(r, fmt.Sprintf("the mode of %s", target), fmt.Sprintf("%#o", mode),
+				fmt.Sprintf("%#o", domain.DefaultConfigMode))
 			continue
 		}
 		if !recorded {
@@ -137,8 +139,11 @@ func (r *reader) healthcheck() *domain.HealthCheck {
 		r.deviate("the health check is %s", shown(strings.Join(check.Test, " ")))
 		return nil
 	}
-	interval, timeout, start := domain.Duration(check.Interval), domain.Duration(check.Timeout), domain.Duration(check.StartPeriod)
-	return &domain.HealthCheck{Command: command, Interval: &interval, Timeout: &timeout, StartPeriod: &start, Retries: check.Retries}
+	interval, timeout, start := domain.Duration(check.Interval), domain.Duration(check.Timeout),
+		domain.Duration(check.StartPeriod)
+	return &domain.HealthCheck{
+		Command: command, Interval: &interval, Timeout: &timeout, StartPeriod: &start, Retries: check.Retries,
+	}
 }
 
 func healthCommand(check *container.HealthConfig) (command []string, known bool) {
@@ -174,7 +179,9 @@ func (r *reader) ports() map[string]domain.PublishedPort {
 		if _, taken := ports[name]; taken || name == "" {
 			name = plain
 		}
-		ports[name] = domain.PublishedPort{Target: int(port.TargetPort), Published: int(port.PublishedPort), Protocol: string(port.Protocol)}
+		ports[name] = domain.PublishedPort{
+			Target: int(port.TargetPort), Published: int(port.PublishedPort), Protocol: string(port.Protocol),
+		}
 		expect(r, "the publish mode of port "+plain, string(port.PublishMode), string(swarm.PortConfigPublishModeHost))
 	}
 	return ports

@@ -85,13 +85,15 @@ var tamperings = map[string]tampering{
 	"kept folder removed": {
 		func(s *swarm.ServiceSpec) {
 			c := s.TaskTemplate.ContainerSpec
-			c.Mounts = slices.DeleteFunc(c.Mounts, func(m mount.Mount) bool { return m.Source == "trainyard.lab.kept.mnist-worker-3" })
+			c.Mounts = slices.DeleteFunc(c.Mounts,
+				func(m mount.Mount) bool { return m.Source == "trainyard.lab.kept.mnist-worker-3" })
 		},
 		func(s *domain.MemberSpec) { s.Kept = "" },
 	},
 	"mount of another type": {
 		func(s *swarm.ServiceSpec) {
-			s.TaskTemplate.ContainerSpec.Mounts = append(s.TaskTemplate.ContainerSpec.Mounts, mount.Mount{Type: mount.TypeNamedPipe, Target: "/pipe"})
+			s.TaskTemplate.ContainerSpec.Mounts = append(s.TaskTemplate.ContainerSpec.Mounts,
+				mount.Mount{Type: mount.TypeNamedPipe, Target: "/pipe"})
 		},
 		deviates(`mount at "/pipe" is of type "npipe"`),
 	},
@@ -107,7 +109,9 @@ var tamperings = map[string]tampering{
 			s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions.DriverConfig.Options["o"] = "size=2m"
 		},
 		func(s *domain.MemberSpec) {
-			s.Mounts[1].Driver = &domain.VolumeDriver{Name: "local", Options: map[string]string{"type": "tmpfs", "device": "{{memory}}", "o": "size=2m"}}
+			s.Mounts[1].Driver = &domain.VolumeDriver{
+				Name: "local", Options: map[string]string{"type": "tmpfs", "device": "{{memory}}", "o": "size=2m"},
+			}
 		},
 	},
 	"no driver of a volume": {
@@ -140,13 +144,16 @@ var tamperings = map[string]tampering{
 			ref.ConfigID, ref.ConfigName, ref.File.Mode = "foreign", "theirs", 0o400
 		},
 		func(s *domain.MemberSpec) {
-			s.Container.Configs = map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 4\n", Target: "/etc/train.yaml", Mode: 0o400}}
+			s.Container.Configs = map[string]domain.ConfigFile{
+				"train.yaml": {Content: "epochs: 4\n", Target: "/etc/train.yaml", Mode: 0o400},
+			}
 		},
 	},
 	"config added": {
 		func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.ContainerSpec.Configs = append(s.TaskTemplate.ContainerSpec.Configs, &swarm.ConfigReference{
-				ConfigID: "foreign", ConfigName: "theirs", File: &swarm.ConfigReferenceFileTarget{Name: "/etc/theirs", Mode: 0o444},
+				ConfigID: "foreign", ConfigName: "theirs",
+				File: &swarm.ConfigReferenceFileTarget{Name: "/etc/theirs", Mode: 0o444},
 			})
 		},
 		func(s *domain.MemberSpec) {
@@ -160,11 +167,14 @@ var tamperings = map[string]tampering{
 	"secret added": {
 		func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.ContainerSpec.Secrets = append(s.TaskTemplate.ContainerSpec.Secrets, &swarm.SecretReference{
-				SecretID: "foreign", SecretName: "theirs", File: &swarm.SecretReferenceFileTarget{Name: "theirs", Mode: 0o444},
+				SecretID: "foreign", SecretName: "theirs",
+				File: &swarm.SecretReferenceFileTarget{Name: "theirs", Mode: 0o444},
 			})
 		},
 		func(s *domain.MemberSpec) {
-			s.Container.Secrets["/run/secrets/theirs"] = domain.SecretFile{Version: "theirs", Target: "/run/secrets/theirs", Mode: 0o444}
+			s.Container.Secrets["/run/secrets/theirs"] = domain.SecretFile{
+				Version: "theirs", Target: "/run/secrets/theirs", Mode: 0o444,
+			}
 		},
 	},
 	"reservation": {
@@ -224,7 +234,8 @@ var tamperings = map[string]tampering{
 	},
 	"port added": {
 		func(s *swarm.ServiceSpec) {
-			s.EndpointSpec.Ports = append(s.EndpointSpec.Ports, swarm.PortConfig{Protocol: "udp", TargetPort: 1, PublishedPort: 2, PublishMode: "ingress"})
+			s.EndpointSpec.Ports = append(s.EndpointSpec.Ports,
+				swarm.PortConfig{Protocol: "udp", TargetPort: 1, PublishedPort: 2, PublishMode: "ingress"})
 		},
 		func(s *domain.MemberSpec) {
 			s.Container.Ports["2/udp"] = domain.PublishedPort{Target: 1, Published: 2, Protocol: "udp"}
@@ -298,10 +309,15 @@ var tamperings = map[string]tampering{
 		func(s *swarm.ServiceSpec) { s.Labels = nil },
 		func(s *domain.MemberSpec) {
 			// What only the labels held is lost.
-			s.Host, s.Address, s.Restart, s.Image, s.Container.PullPolicy = "", "", domain.RestartRule{}, "sha256:1111", domain.PullIfNotPresent
+			s.Host, s.Address, s.Restart, s.Image, s.Container.PullPolicy = "", "", domain.RestartRule{}, "sha256:1111",
+				domain.PullIfNotPresent
 			file := s.Container.Configs["train.yaml"]
 			s.Container.Configs = map[string]domain.ConfigFile{"/etc/train.yaml": file}
-			s.Container.Secrets = map[string]domain.SecretFile{"/run/secrets/token": {Version: "trainyard.lab.secret.mnist.worker.token.1", Target: "/run/secrets/token"}}
+			s.Container.Secrets = map[string]domain.SecretFile{
+				"/run/secrets/token": {
+					Version: "trainyard.lab.secret.mnist.worker.token.1", Target: "/run/secrets/token",
+				},
+			}
 			for _, key := range append(slices.Clone(identityLabels), LabelSpec) {
 				s.Deviations = append(s.Deviations, "service label "+key+" is missing")
 			}
@@ -366,7 +382,8 @@ func TestPoolDrift(t *testing.T) {
 	for name, tampered := range map[string]tampering{
 		"label added": {
 			func(s *swarm.ServiceSpec) {
-				s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, "node.labels.zone == b")
+				s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints,
+					"node.labels.zone == b")
 			},
 			func(s *domain.MemberSpec) { s.Placement.Labels["zone"] = "b" },
 		},
@@ -382,7 +399,8 @@ func TestPoolDrift(t *testing.T) {
 		},
 		"label ruled out": {
 			func(s *swarm.ServiceSpec) {
-				s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, "node.labels.zone!=b")
+				s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints,
+					"node.labels.zone!=b")
 			},
 			deviates(`constraint "node.labels.zone!=b" was added`),
 		},
@@ -398,10 +416,13 @@ func TestPoolDrift(t *testing.T) {
 		},
 		"restart policy": {
 			func(s *swarm.ServiceSpec) {
-				s.TaskTemplate.RestartPolicy = &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionAny, Delay: new(time.Minute), MaxAttempts: new(uint64(2))}
+				s.TaskTemplate.RestartPolicy = &swarm.RestartPolicy{
+					Condition: swarm.RestartPolicyConditionAny, Delay: new(time.Minute), MaxAttempts: new(uint64(2)),
+				}
 			},
 			func(s *domain.MemberSpec) {
-				s.Restart.Condition, s.Restart.Delay, s.Restart.MaxAttempts = domain.RestartAlways, domain.Duration(time.Minute), 2
+				s.Restart.Condition, s.Restart.Delay, s.Restart.MaxAttempts = domain.RestartAlways,
+					domain.Duration(time.Minute), 2
 			},
 		},
 		"update": {
@@ -458,7 +479,8 @@ func TestStoppedPoolIsNoDrift(t *testing.T) {
 	if live := Drift(service, k); live != nil {
 		t.Errorf("it reads as changed: %s", cmp.Diff(richPool().Normal(), *live))
 	}
-	if again := Overlay(service.Spec, want); again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism || again.UpdateConfig.Delay != want.UpdateConfig.Delay || again.Labels[LabelStop] != "" {
+	if again := Overlay(service.Spec, want); again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism ||
+		again.UpdateConfig.Delay != want.UpdateConfig.Delay || again.Labels[LabelStop] != "" {
 		t.Errorf("it starts again as %+v", again)
 	}
 }
@@ -475,12 +497,18 @@ func TestNoDrift(t *testing.T) {
 		"digest added by docker service update": func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.ContainerSpec.Image += "@sha256:4444"
 		},
-		"order of variables":     func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Env) },
-		"order of mounts":        func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Mounts) },
-		"order of configs":       func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Configs) },
-		"spaces in constraints":  func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints[0] = "node.id  == node1" },
-		"the same other config":  func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Configs[0].ConfigID = "again" },
-		"secret's relative name": func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Secrets[0].File.Name = "token" },
+		"order of variables": func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Env) },
+		"order of mounts":    func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Mounts) },
+		"order of configs":   func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Configs) },
+		"spaces in constraints": func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.Placement.Constraints[0] = "node.id  == node1"
+		},
+		"the same other config": func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Configs[0].ConfigID = "again"
+		},
+		"secret's relative name": func(s *swarm.ServiceSpec) {
+			s.TaskTemplate.ContainerSpec.Secrets[0].File.Name = "token"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := rich()

@@ -26,7 +26,8 @@ var identityLabels = []string{LabelCluster, LabelGroup, LabelRole, LabelIndex, L
 // Labels returns the labels for this identity.
 func (id Identity) Labels() map[string]string {
 	labels := map[string]string{
-		LabelCluster: id.Cluster, LabelGroup: id.Group, LabelRole: id.Role, LabelHash: id.Hash, LabelRun: strconv.Itoa(id.Run),
+		LabelCluster: id.Cluster, LabelGroup: id.Group, LabelRole: id.Role, LabelHash: id.Hash,
+		LabelRun: strconv.Itoa(id.Run),
 	}
 	if !id.Pooled {
 		labels[LabelIndex], labels[LabelMember] = strconv.Itoa(id.Index), id.Member(id.Index)
@@ -37,8 +38,9 @@ func (id Identity) Labels() map[string]string {
 // identityIn returns the identity in labels.
 func identityIn(labels map[string]string) Identity {
 	return Identity{
-		Cluster: labels[LabelCluster], Group: labels[LabelGroup], Role: labels[LabelRole], Index: NumberIn(labels, LabelIndex),
-		Hash: labels[LabelHash], Run: NumberIn(labels, LabelRun), Pooled: labels[LabelIndex] == "",
+		Cluster: labels[LabelCluster], Group: labels[LabelGroup], Role: labels[LabelRole],
+		Index: NumberIn(labels, LabelIndex),
+		Hash:  labels[LabelHash], Run: NumberIn(labels, LabelRun), Pooled: labels[LabelIndex] == "",
 	}
 }
 
@@ -96,7 +98,8 @@ func containerLabels(spec swarm.ServiceSpec) map[string]string {
 // identityFor returns the identity of the service that a specification is rendered to.
 func identityFor(spec domain.MemberSpec) Identity {
 	id := Identity{
-		Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role, Index: spec.Index, Hash: spec.Hash, Run: spec.Run, Pooled: spec.Shared,
+		Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role, Index: spec.Index, Hash: spec.Hash, Run: spec.Run,
+		Pooled: spec.Shared,
 	}
 	if id.Pooled {
 		id.Index = 0

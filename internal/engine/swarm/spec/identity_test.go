@@ -36,7 +36,9 @@ func TestIdentity(t *testing.T) {
 	if got, found := IdentityOfTask(task); !found || got != want {
 		t.Errorf("task: got %+v, %v, want %+v", got, found, want)
 	}
-	for _, foreign := range []swarm.Task{{}, {Spec: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Labels: map[string]string{LabelCluster: "lab"}}}}} {
+	for _, foreign := range []swarm.Task{
+		{}, {Spec: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Labels: map[string]string{LabelCluster: "lab"}}}},
+	} {
 		if got, found := IdentityOfTask(foreign); found {
 			t.Errorf("a task of no member is told to be %+v", got)
 		}
@@ -52,7 +54,10 @@ func FuzzIdentity(f *testing.F) {
 		f.Add("lab", "job", "worker", "c0ffee", number, number)
 	}
 	f.Fuzz(func(t *testing.T, cluster, group, role, hash, index, run string) {
-		labels := map[string]string{LabelCluster: cluster, LabelGroup: group, LabelRole: role, LabelHash: hash, LabelRun: run, LabelIndex: index}
+		labels := map[string]string{
+			LabelCluster: cluster, LabelGroup: group, LabelRole: role, LabelHash: hash, LabelRun: run,
+			LabelIndex: index,
+		}
 		id := identityIn(labels)
 		if again := identityIn(id.Labels()); again != id {
 			t.Errorf("%+v is read as %+v", id, again)

@@ -69,7 +69,9 @@ const longestText = 1 << 20
 
 var (
 	firstOfSeries = regexp.MustCompile(`\["([a-z0-9-]+-)0((?::[0-9]+)?)"`)
-	countedSeries = regexp.MustCompile(`{{define "[0-9]+"}}"([a-z0-9-]+-){{\.}}((?::[0-9]+)?)"{{if lt \. ([0-9]{1,5})}}[^{]*{{template [^{}]*}}{{end}}{{end}}{{template "[0-9]+" 0}}`)
+	countedSeries = regexp.MustCompile(
+		`{{define "[0-9]+"}}"([a-z0-9-]+-){{\.}}((?::[0-9]+)?)"{{if lt \. ([0-9]{1,5})}}[^{]*{{template [^{}]*}}{{end}}{{end}}{{template "[0-9]+" 0}}`,
+	)
 )
 
 func (s series) item(index int) string { return fmt.Sprintf(`"%s%d%s"`, s.head, index, s.tail) }

@@ -27,11 +27,13 @@ func TestLiteral(t *testing.T) {
 		lists := rapid.Custom(func(t *rapid.T) string {
 			list := make([]string, rapid.IntRange(0, 30).Draw(t, "members"))
 			for i := range list {
-				list[i] = fmt.Sprintf("%s-%d%s", rapid.SampledFrom([]string{"job-worker", "a-0", "-"}).Draw(t, "role"), i, ":90")
+				list[i] = fmt.Sprintf("%s-%d%s", rapid.SampledFrom([]string{"job-worker", "a-0", "-"}).Draw(t, "role"),
+					i, ":90")
 			}
 			return encode(map[string][]string{"ps": list[:len(list)/2], "worker": list, "{{": {"x-0", "x-1"}})
 		})
-		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune(`{}"-/* .a0[`)), 0, 12, -1), lists).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune(`{}"-/* .a0[`)), 0, 12, -1),
+			lists).Draw(t, "text")
 		if got := expand(t, literal(text)); got != text {
 			t.Errorf("%q arrives as %q", text, got)
 		}
@@ -59,7 +61,9 @@ func TestLiteralOfMany(t *testing.T) {
 	if len(thousand) != len(ten)+4 {
 		t.Errorf("ten take %d bytes and a thousand %d:\n%s", len(ten), len(thousand), thousand)
 	}
-	for _, text := range []string{spec(10), spec(1000), `{"cluster":` + spec(300) + `,"task":{"type":"worker","index":0}}`} {
+	for _, text := range []string{
+		spec(10), spec(1000), `{"cluster":` + spec(300) + `,"task":{"type":"worker","index":0}}`,
+	} {
 		if got := expand(t, literal(text)); got != text {
 			t.Errorf("%s arrives as %s", text, got)
 		}
@@ -75,7 +79,9 @@ func TestLiteralOfMany(t *testing.T) {
 func FuzzUnquoted(f *testing.F) {
 	f.Add("{{")
 	f.Add(quoted)
-	f.Add(literal(`["a-0:1","a-1:1","a-2:1","a-3:1","a-4:1","a-5:1","a-6:1","a-7:1","a-8:1","a-9:1","a-10:1","a-11:1","a-12:1","a-13:1","a-14:1"]`))
+	f.Add(literal(
+		`["a-0:1","a-1:1","a-2:1","a-3:1","a-4:1","a-5:1","a-6:1","a-7:1","a-8:1","a-9:1","a-10:1","a-11:1","a-12:1","a-13:1","a-14:1"]`,
+	))
 	f.Fuzz(func(t *testing.T, template string) {
 		text, ok := unquoted(template)
 		if ok && expand(t, template) != text {

@@ -65,7 +65,8 @@ func PlannedPrefixes() []string {
 // taken, renewed and released all the time.
 func IsQuiet(name string) bool {
 	prefix, _, _ := strings.Cut(name, ".")
-	return strings.HasPrefix(name, lockPrefix) || strings.HasPrefix(name, "trainyard-") && strings.HasSuffix(prefix, quietMark)
+	return strings.HasPrefix(name, lockPrefix) ||
+		strings.HasPrefix(name, "trainyard-") && strings.HasSuffix(prefix, quietMark)
 }
 
 func prefixedName(prefix string, parts []string) string {

@@ -58,7 +58,8 @@ func TestLockName(t *testing.T) {
 		if !strings.HasPrefix(name, lockPrefix+cluster[:3]) || len(name) > maxObjectName {
 			t.Errorf("the lock is named %q", name)
 		}
-		if document := ObjectName(cluster, domain.GroupKind.Name, "mnist", "1"); strings.HasPrefix(document, lockPrefix) {
+		if document := ObjectName(cluster, domain.GroupKind.Name, "mnist",
+			"1"); strings.HasPrefix(document, lockPrefix) {
 			t.Errorf("the document %q is named like a lock", document)
 		}
 	}

@@ -62,7 +62,8 @@ func overlayTask(live, want swarm.ServiceSpec) swarm.TaskSpec {
 	task.Resources = overlayResources(live.TaskTemplate.Resources, want.TaskTemplate.Resources)
 	task.RestartPolicy = overlayRestart(live.TaskTemplate.RestartPolicy, want.TaskTemplate.RestartPolicy)
 	formerly, _ := RecordOf(live)
-	task.Placement = overlayPlacement(live.TaskTemplate.Placement, want.TaskTemplate.Placement, formerly.Placement.SpreadBy)
+	task.Placement = overlayPlacement(live.TaskTemplate.Placement, want.TaskTemplate.Placement,
+		formerly.Placement.SpreadBy)
 	task.Networks = overlayNetworks(networksIn(live), want.TaskTemplate.Networks, formerly.Network)
 	if encode(logging(task.LogDriver)) != encode(logging(want.TaskTemplate.LogDriver)) {
 		task.LogDriver = want.TaskTemplate.LogDriver
@@ -106,7 +107,8 @@ func isTrue(value *bool) bool { return value != nil && *value }
 func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 	before, found := RecordOf(live)
 	after, rendered := RecordOf(want)
-	if !found || !rendered || identityIn(identifying(live)) != identityIn(identifying(want)) || read(live, sealing{}).Image != after.Image {
+	if !found || !rendered || identityIn(identifying(live)) != identityIn(identifying(want)) ||
+		read(live, sealing{}).Image != after.Image {
 		return
 	}
 	next.TaskTemplate.ContainerSpec.Image = live.TaskTemplate.ContainerSpec.Image
@@ -119,7 +121,8 @@ func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 func KeepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	before, found := RecordOf(live)
 	after, rendered := RecordOf(want)
-	if !found || !rendered || live.Labels[LabelStaged] != "" || identityIn(identifying(live)) != identityIn(identifying(want)) || before.Seal != sealWith(live, before, true) {
+	if !found || !rendered || live.Labels[LabelStaged] != "" ||
+		identityIn(identifying(live)) != identityIn(identifying(want)) || before.Seal != sealWith(live, before, true) {
 		return want
 	}
 	container := *want.TaskTemplate.ContainerSpec
@@ -267,7 +270,8 @@ func overlayPlacement(live, want *swarm.Placement, formerly string) *swarm.Place
 		return cmp.Or(want, live)
 	}
 	next := *live
-	next.Constraints = keep(live.Constraints, want.Constraints, func(a, b string) bool { return compact(a) == compact(b) })
+	next.Constraints = keep(live.Constraints, want.Constraints,
+		func(a, b string) bool { return compact(a) == compact(b) })
 	next.Preferences = overlayPreferences(live, want, formerly)
 	next.MaxReplicas = want.MaxReplicas
 	return &next

@@ -21,7 +21,9 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 	},
 	"network": func(s *swarm.ServiceSpec) {
 		other := swarm.NetworkAttachmentConfig{Target: "metrics", Aliases: []string{"w"}}
-		if !slices.ContainsFunc(s.TaskTemplate.Networks, func(n swarm.NetworkAttachmentConfig) bool { return n.Target == other.Target }) {
+		if !slices.ContainsFunc(s.TaskTemplate.Networks, func(n swarm.NetworkAttachmentConfig) bool {
+			return n.Target == other.Target
+		}) {
 			s.TaskTemplate.Networks = append([]swarm.NetworkAttachmentConfig{other}, s.TaskTemplate.Networks...)
 		}
 	},
@@ -30,13 +32,16 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 			s.TaskTemplate.Networks[i].Aliases = []string{"w"}
 		}
 	},
-	"update":   func(s *swarm.ServiceSpec) { s.UpdateConfig.Order, s.UpdateConfig.Monitor = "start-first", time.Minute },
+	"update": func(s *swarm.ServiceSpec) {
+		s.UpdateConfig.Order, s.UpdateConfig.Monitor = "start-first", time.Minute
+	},
 	"rollback": func(s *swarm.ServiceSpec) { s.RollbackConfig = &swarm.UpdateConfig{Parallelism: 4} },
 	"force":    func(s *swarm.ServiceSpec) { s.TaskTemplate.ForceUpdate = 5 },
 	"preferences": func(s *swarm.ServiceSpec) {
 		for _, other := range []string{"engine.labels.disk", "node.labels.row"} {
 			if !slices.Contains(descriptors(*s), other) {
-				s.TaskTemplate.Placement.Preferences = append(s.TaskTemplate.Placement.Preferences, preferring(other)...)
+				s.TaskTemplate.Placement.Preferences = append(s.TaskTemplate.Placement.Preferences,
+					preferring(other)...)
 			}
 		}
 	},
@@ -46,8 +51,12 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 		c := s.TaskTemplate.ContainerSpec
 		c.Groups, c.TTY, c.OpenStdin, c.ReadOnly = []string{"video"}, true, true, true
 		c.Privileges = &swarm.Privileges{NoNewPrivileges: true}
-		c.CapabilityAdd, c.CapabilityDrop, c.Sysctls = []string{"CAP_SYS_PTRACE"}, []string{"CAP_CHOWN"}, map[string]string{"net.core.somaxconn": "1024"}
-		c.DNSConfig, c.Hosts, c.Isolation, c.OomScoreAdj = &swarm.DNSConfig{Options: []string{"ndots:0"}}, []string{"10.0.0.1 store"}, "default", 5
+		c.CapabilityAdd, c.CapabilityDrop, c.Sysctls = []string{
+			"CAP_SYS_PTRACE",
+		}, []string{"CAP_CHOWN"}, map[string]string{"net.core.somaxconn": "1024"}
+		c.DNSConfig, c.Hosts, c.Isolation, c.OomScoreAdj = &swarm.DNSConfig{
+			Options: []string{"ndots:0"},
+		}, []string{"10.0.0.1 store"}, "default", 5
 	},
 	"processes": func(s *swarm.ServiceSpec) {
 		if s.TaskTemplate.Resources == nil {
@@ -65,11 +74,15 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 		if s.TaskTemplate.Resources.Reservations == nil {
 			s.TaskTemplate.Resources.Reservations = &swarm.Resources{}
 		}
-		s.TaskTemplate.Resources.Reservations.GenericResources = []swarm.GenericResource{{DiscreteResourceSpec: &swarm.DiscreteGenericResource{Kind: "ssd", Value: 1}}}
+		s.TaskTemplate.Resources.Reservations.GenericResources = []swarm.GenericResource{
+			{DiscreteResourceSpec: &swarm.DiscreteGenericResource{Kind: "ssd", Value: 1}},
+		}
 	},
 	"credentials": func(s *swarm.ServiceSpec) {
 		c := s.TaskTemplate.ContainerSpec
-		runtime := &swarm.ConfigReference{ConfigID: "credentials", ConfigName: "credentials", Runtime: &swarm.ConfigReferenceRuntimeTarget{}}
+		runtime := &swarm.ConfigReference{
+			ConfigID: "credentials", ConfigName: "credentials", Runtime: &swarm.ConfigReferenceRuntimeTarget{},
+		}
 		if len(runtimeConfigs(c.Configs)) == 0 {
 			c.Configs = append([]*swarm.ConfigReference{runtime}, c.Configs...)
 		}
@@ -85,14 +98,20 @@ var theirDetails = map[string]func(s *swarm.ServiceSpec){
 		s.TaskTemplate.ContainerSpec.Mounts[1].VolumeOptions.Labels = map[string]string{"theirs": "yes"}
 	},
 	"how a member is updated": func(s *swarm.ServiceSpec) { s.UpdateConfig = &swarm.UpdateConfig{Parallelism: 3} },
-	"mode of the tmpfs":       func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[2].TmpfsOptions.Mode = 0o700 },
-	"owner of a config":       func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Configs[1].File.UID = "1000" },
-	"owner of a secret":       func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Secrets[0].File.GID = "1000" },
-	"start interval":          func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Healthcheck.StartInterval = time.Second },
-	"digest of the image":     func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Image += "@sha256:4444" },
-	"order of variables":      func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Env) },
-	"order of ulimits":        func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Ulimits) },
-	"spaces in constraints":   func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints[0] = "node.id == node1" },
+	"mode of the tmpfs": func(s *swarm.ServiceSpec) {
+		s.TaskTemplate.ContainerSpec.Mounts[2].TmpfsOptions.Mode = 0o700
+	},
+	"owner of a config": func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Configs[1].File.UID = "1000" },
+	"owner of a secret": func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Secrets[0].File.GID = "1000" },
+	"start interval": func(s *swarm.ServiceSpec) {
+		s.TaskTemplate.ContainerSpec.Healthcheck.StartInterval = time.Second
+	},
+	"digest of the image": func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Image += "@sha256:4444" },
+	"order of variables":  func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Env) },
+	"order of ulimits":    func(s *swarm.ServiceSpec) { slices.Reverse(s.TaskTemplate.ContainerSpec.Ulimits) },
+	"spaces in constraints": func(s *swarm.ServiceSpec) {
+		s.TaskTemplate.Placement.Constraints[0] = "node.id == node1"
+	},
 }
 
 // TestOverlayKeeps: settings by others are neither drift nor lost.
@@ -123,7 +142,8 @@ func TestOverlayKeeps(t *testing.T) {
 func TestOverlayProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := drawSpec(t), drawSpec(t)
-		after.Cluster, after.Group, after.Role, after.Index, after.Name = before.Cluster, before.Group, before.Role, before.Index, before.Name
+		after.Cluster, after.Group, after.Role, after.Index, after.Name = before.Cluster, before.Group, before.Role,
+			before.Index, before.Name
 		service, _ := rendered(t, before)
 		kept := rapid.SliceOfDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(theirs))), rapid.ID).Draw(t, "theirs")
 		for _, name := range kept {
@@ -207,7 +227,9 @@ func TestOverlayOther(t *testing.T) {
 		"more": {
 			Annotations: swarm.Annotations{Name: "a", Labels: map[string]string{LabelStop: "x"}},
 			TaskTemplate: swarm.TaskSpec{
-				ContainerSpec: &swarm.ContainerSpec{Image: "j", Env: []string{"B=1"}, Healthcheck: &container.HealthConfig{}, Init: new(true)},
+				ContainerSpec: &swarm.ContainerSpec{
+					Image: "j", Env: []string{"B=1"}, Healthcheck: &container.HealthConfig{}, Init: new(true),
+				},
 				RestartPolicy: &swarm.RestartPolicy{}, LogDriver: &swarm.Driver{Name: "none"},
 			},
 		},

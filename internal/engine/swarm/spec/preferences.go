@@ -14,7 +14,9 @@ func preferencesOf(spec domain.MemberSpec) []swarm.PlacementPreference {
 	if !spec.Shared || spec.Placement.SpreadBy == "" {
 		return nil
 	}
-	return []swarm.PlacementPreference{{Spread: &swarm.SpreadOver{SpreadDescriptor: nodeLabel + spec.Placement.SpreadBy}}}
+	return []swarm.PlacementPreference{
+		{Spread: &swarm.SpreadOver{SpreadDescriptor: nodeLabel + spec.Placement.SpreadBy}},
+	}
 }
 
 // spreadLabel returns the node label over whose values a preference spreads tasks. The part before the label is

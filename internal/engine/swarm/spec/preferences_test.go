@@ -14,7 +14,8 @@ import (
 func preferring(descriptors ...string) []swarm.PlacementPreference {
 	var preferences []swarm.PlacementPreference
 	for _, descriptor := range descriptors {
-		preferences = append(preferences, swarm.PlacementPreference{Spread: &swarm.SpreadOver{SpreadDescriptor: descriptor}})
+		preferences = append(preferences,
+			swarm.PlacementPreference{Spread: &swarm.SpreadOver{SpreadDescriptor: descriptor}})
 	}
 	return preferences
 }
@@ -55,13 +56,20 @@ func TestSpreadDrift(t *testing.T) {
 		label  string
 		mended []string
 	}{
-		"as rendered":               {[]string{"node.labels.rack"}, "rack", []string{"node.labels.rack"}},
-		"in another case":           {[]string{"Node.Labels.rack"}, "rack", []string{"Node.Labels.rack"}},
-		"another label":             {[]string{"node.labels.Rack"}, "Rack", []string{"node.labels.rack"}},
-		"taken away":                {nil, "", []string{"node.labels.rack"}},
-		"within each rack":          {[]string{"node.labels.rack", "node.labels.row"}, "rack", []string{"node.labels.rack", "node.labels.row"}},
-		"by another label first":    {[]string{"node.labels.row", "node.labels.rack"}, "row", []string{"node.labels.rack"}},
-		"by no label that is known": {[]string{"engine.labels.disk", "node.labels."}, "", []string{"node.labels.rack", "engine.labels.disk", "node.labels."}},
+		"as rendered":     {[]string{"node.labels.rack"}, "rack", []string{"node.labels.rack"}},
+		"in another case": {[]string{"Node.Labels.rack"}, "rack", []string{"Node.Labels.rack"}},
+		"another label":   {[]string{"node.labels.Rack"}, "Rack", []string{"node.labels.rack"}},
+		"taken away":      {nil, "", []string{"node.labels.rack"}},
+		"within each rack": {
+			[]string{"node.labels.rack", "node.labels.row"}, "rack", []string{"node.labels.rack", "node.labels.row"},
+		},
+		"by another label first": {
+			[]string{"node.labels.row", "node.labels.rack"}, "row", []string{"node.labels.rack"},
+		},
+		"by no label that is known": {
+			[]string{"engine.labels.disk", "node.labels."}, "",
+			[]string{"node.labels.rack", "engine.labels.disk", "node.labels."},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service, k := rendered(t, spreadPool())
@@ -100,14 +108,26 @@ func TestSpreadChanges(t *testing.T) {
 		after  string
 		want   []string
 	}{
-		"from none":                       {"", nil, "zone", []string{"node.labels.zone"}},
-		"from none, beside others":        {"", []string{"node.labels.row"}, "zone", []string{"node.labels.zone", "node.labels.row"}},
-		"from none to that of others":     {"", []string{"node.labels.row", "node.labels.zone"}, "zone", []string{"node.labels.zone", "node.labels.row"}},
-		"never":                           {"", []string{"node.labels.row"}, "", []string{"node.labels.row"}},
-		"to another":                      {"rack", []string{"node.labels.rack", "node.labels.row"}, "zone", []string{"node.labels.zone", "node.labels.row"}},
-		"to that of others":               {"rack", []string{"node.labels.rack", "node.labels.zone"}, "zone", []string{"node.labels.zone"}},
-		"to none":                         {"rack", []string{"node.labels.rack"}, "", nil},
-		"to none, beside others":          {"rack", []string{"node.labels.rack", "node.labels.row"}, "", []string{"node.labels.row"}},
+		"from none": {"", nil, "zone", []string{"node.labels.zone"}},
+		"from none, beside others": {
+			"", []string{"node.labels.row"}, "zone", []string{"node.labels.zone", "node.labels.row"},
+		},
+		"from none to that of others": {
+			"", []string{"node.labels.row", "node.labels.zone"}, "zone",
+			[]string{"node.labels.zone", "node.labels.row"},
+		},
+		"never": {"", []string{"node.labels.row"}, "", []string{"node.labels.row"}},
+		"to another": {
+			"rack", []string{"node.labels.rack", "node.labels.row"}, "zone",
+			[]string{"node.labels.zone", "node.labels.row"},
+		},
+		"to that of others": {
+			"rack", []string{"node.labels.rack", "node.labels.zone"}, "zone", []string{"node.labels.zone"},
+		},
+		"to none": {"rack", []string{"node.labels.rack"}, "", nil},
+		"to none, beside others": {
+			"rack", []string{"node.labels.rack", "node.labels.row"}, "", []string{"node.labels.row"},
+		},
 		"to none, after a change by hand": {"rack", []string{"node.labels.row"}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

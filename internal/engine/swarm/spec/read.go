@@ -75,7 +75,10 @@ func read(spec swarm.ServiceSpec, look resolver) domain.MemberSpec {
 
 // readWith is read for a service whose record was already read.
 func readWith(spec swarm.ServiceSpec, carried Record, recorded bool, look resolver) domain.MemberSpec {
-	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec)), record: carried, recorded: recorded}
+	r := reader{
+		spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec)), record: carried,
+		recorded: recorded,
+	}
 	if spec.TaskTemplate.ContainerSpec != nil {
 		r.container = *spec.TaskTemplate.ContainerSpec
 	}
@@ -84,7 +87,8 @@ func readWith(spec swarm.ServiceSpec, carried Record, recorded bool, look resolv
 	}
 	r.labels()
 	s := &r.found
-	s.Cluster, s.Group, s.Role, s.Index, s.Hash, s.Run = r.id.Cluster, r.id.Group, r.id.Role, r.id.Index, r.id.Hash, r.id.Run
+	s.Cluster, s.Group, s.Role, s.Index, s.Hash, s.Run = r.id.Cluster, r.id.Group, r.id.Role, r.id.Index, r.id.Hash,
+		r.id.Run
 	s.Name, s.Interchangeable = r.id.Member(r.id.Index), r.id.Pooled
 	s.Address = r.record.Address
 	s.Image = r.image()
@@ -220,10 +224,13 @@ func (r *reader) resources() {
 		return
 	}
 	if reserved := r.task.Resources.Reservations; reserved != nil {
-		r.found.Resources.CPUs, r.found.Resources.MemoryMiB = float64(reserved.NanoCPUs)/NanoCPUs, r.mib("reserved memory", reserved.MemoryBytes)
+		r.found.Resources.CPUs, r.found.Resources.MemoryMiB = float64(reserved.NanoCPUs)/NanoCPUs,
+			r.mib("reserved memory", reserved.MemoryBytes)
 	}
 	if limits := r.task.Resources.Limits; limits != nil {
-		r.found.Resources.Limits = domain.Resources{CPUs: float64(limits.NanoCPUs) / NanoCPUs, MemoryMiB: r.mib("memory limit", limits.MemoryBytes)}
+		r.found.Resources.Limits = domain.Resources{
+			CPUs: float64(limits.NanoCPUs) / NanoCPUs, MemoryMiB: r.mib("memory limit", limits.MemoryBytes),
+		}
 	}
 }
 
@@ -280,7 +287,8 @@ func (r *reader) update() {
 	}
 	delay := domain.Duration(config.Delay)
 	update := domain.Update{Parallelism: int(config.Parallelism), Delay: &delay, OnFailure: cmp.Or(r.record.Update.OnFailure, domain.UpdatePause)} //nolint:gosec // no service has that many tasks
-	if action := cmp.Or(config.FailureAction, swarm.UpdateFailureActionPause); action != failureAction(r.record.Update) {
+	if action := cmp.Or(config.FailureAction,
+		swarm.UpdateFailureActionPause); action != failureAction(r.record.Update) {
 		update.OnFailure = domain.OnFailure(action)
 	}
 	r.found.Update = update
@@ -401,7 +409,9 @@ func (r *reader) rest() {
 	if r.spec.Mode.Replicated == nil {
 		r.deviate("the service is not replicated")
 	}
-	if r.recorded && !slices.ContainsFunc(networksIn(r.spec), func(n swarm.NetworkAttachmentConfig) bool { return n.Target == r.record.Network }) {
+	if r.recorded && !slices.ContainsFunc(networksIn(r.spec), func(n swarm.NetworkAttachmentConfig) bool {
+		return n.Target == r.record.Network
+	}) {
 		r.deviate("the cluster's network was removed")
 	}
 }

@@ -17,9 +17,11 @@ func FuzzService(f *testing.F) {
 		f.Add([]byte(encode(service.Spec)))
 	}
 	for _, spec := range []string{
-		"{}", `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Mounts":[{}],"Ulimits":[{}]}}}`, `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Secrets":[{}]}}}`,
+		"{}", `{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Mounts":[{}],"Ulimits":[{}]}}}`,
+		`{"TaskTemplate":{"ContainerSpec":{"Configs":[{}],"Secrets":[{}]}}}`,
 		`{"TaskTemplate":{"Resources":{},"RestartPolicy":{},"Placement":{},"LogDriver":{}},"EndpointSpec":{"Ports":[{}]},"UpdateConfig":{}}`,
-		`{"Mode":{"Global":{}},"TaskTemplate":{"NetworkAttachmentSpec":{"ContainerID":"a"}}}`, `{"TaskTemplate":{"ContainerSpec":{"Healthcheck":{"Test":[]},"Env":["","=","a","a=b=c"]}}}`,
+		`{"Mode":{"Global":{}},"TaskTemplate":{"NetworkAttachmentSpec":{"ContainerID":"a"}}}`,
+		`{"TaskTemplate":{"ContainerSpec":{"Healthcheck":{"Test":[]},"Env":["","=","a","a=b=c"]}}}`,
 	} {
 		f.Add([]byte(spec))
 	}
@@ -40,5 +42,6 @@ func FuzzService(f *testing.F) {
 
 // listsNothing reports whether a container has a null list entry, which a Swarm can't store.
 func listsNothing(container *swarm.ContainerSpec) bool {
-	return container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) || slices.Contains(container.Ulimits, nil))
+	return container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) ||
+		slices.Contains(container.Ulimits, nil))
 }

@@ -17,10 +17,14 @@ import (
 // around returns a target and a lookup that know everything that the specifications refer to.
 func around(specs ...domain.MemberSpec) (Target, Lookup) {
 	in := Target{
-		Network: "network1", Nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"}, Others: []string{"stranger"},
-		Images: map[string]References{"trainer:1": {Shared: "sha256:1111"}}, Configs: map[string]string{}, Secrets: map[string]string{},
+		Network: "network1", Nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"},
+		Others: []string{"stranger"},
+		Images: map[string]References{"trainer:1": {Shared: "sha256:1111"}}, Configs: map[string]string{},
+		Secrets: map[string]string{},
 	}
-	k := Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{"node0": "h0", "node1": "h1", "node2": "h2"}}
+	k := Lookup{
+		Configs: map[string]swarm.Config{}, Hosts: map[string]string{"node0": "h0", "node1": "h1", "node2": "h2"},
+	}
 	for _, config := range Configs(specs) {
 		id := "id of " + config.Name
 		in.Configs[config.Name] = id
@@ -52,7 +56,8 @@ func clone[T any](t interface{ Fatal(...any) }, value T) (copied T) {
 // rich is a specification with a value in every field.
 func rich() domain.MemberSpec {
 	return domain.MemberSpec{
-		Cluster: "lab", Group: "mnist", Role: "worker", Index: 3, Name: "mnist-worker-3", Scheduling: domain.SchedulingPinned, Host: "h1", Address: "mnist-worker-3:9000", Hash: "c0ffee", Run: 7,
+		Cluster: "lab", Group: "mnist", Role: "worker", Index: 3, Name: "mnist-worker-3",
+		Scheduling: domain.SchedulingPinned, Host: "h1", Address: "mnist-worker-3:9000", Hash: "c0ffee", Run: 7,
 		Image: "trainer:1", Command: []string{"python3"}, Args: []string{"train.py", "--epochs", "{{3}}"},
 		Env:        map[string]string{"TEMPLATE": "{{.Node.Hostname}}", "EMPTY": "", "EQUATION": "a=b=c"},
 		WorkingDir: "/work",
@@ -63,19 +68,28 @@ func rich() domain.MemberSpec {
 			}},
 			{Type: domain.MountTmpfs, Target: "/scratch", SizeMiB: 64},
 		},
-		Files:       []domain.File{{Name: "hostfile", Content: "mnist-worker-3 slots=1\n"}},
-		Kept:        "/kept/{{results}}",
-		Resources:   domain.ResourceRequirements{CPUs: 0.1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 0.7, MemoryMiB: 128}},
-		Restart:     domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 6, Delay: domain.Duration(time.Second), Final: domain.ExitCodes{"1-127"}},
+		Files: []domain.File{{Name: "hostfile", Content: "mnist-worker-3 slots=1\n"}},
+		Kept:  "/kept/{{results}}",
+		Resources: domain.ResourceRequirements{
+			CPUs: 0.1, MemoryMiB: 64, Limits: domain.Resources{CPUs: 0.7, MemoryMiB: 128},
+		},
+		Restart: domain.RestartRule{
+			Condition: domain.RestartOnFailure, MaxAttempts: 6, Delay: domain.Duration(time.Second),
+			Final: domain.ExitCodes{"1-127"},
+		},
 		GracePeriod: domain.Duration(5 * time.Second),
 		Container: domain.Container{
 			PullPolicy: domain.PullNever, Init: true, StopSignal: "SIGINT", ShmSizeMiB: 32,
-			Ulimits:     map[string]domain.Ulimit{"nofile": {Soft: 1024, Hard: 2048}, "memlock": {Soft: -1, Hard: -1}},
-			HealthCheck: &domain.HealthCheck{Command: []string{"/healthy"}, Interval: new(domain.Duration(time.Minute)), Retries: 5},
-			Logging:     &domain.Logging{Driver: "json-file", Options: map[string]string{"max-size": "1m"}},
-			Ports:       map[string]domain.PublishedPort{"board": {Target: 6006, Published: 16006}},
-			Configs:     map[string]domain.ConfigFile{"train.yaml": {Content: "epochs: 3\n", Target: "/etc/train.yaml", Mode: 0o440}},
-			Secrets:     map[string]domain.SecretFile{"token": {Version: "1"}},
+			Ulimits: map[string]domain.Ulimit{"nofile": {Soft: 1024, Hard: 2048}, "memlock": {Soft: -1, Hard: -1}},
+			HealthCheck: &domain.HealthCheck{
+				Command: []string{"/healthy"}, Interval: new(domain.Duration(time.Minute)), Retries: 5,
+			},
+			Logging: &domain.Logging{Driver: "json-file", Options: map[string]string{"max-size": "1m"}},
+			Ports:   map[string]domain.PublishedPort{"board": {Target: 6006, Published: 16006}},
+			Configs: map[string]domain.ConfigFile{
+				"train.yaml": {Content: "epochs: 3\n", Target: "/etc/train.yaml", Mode: 0o440},
+			},
+			Secrets: map[string]domain.SecretFile{"token": {Version: "1"}},
 		},
 	}
 }
@@ -90,8 +104,12 @@ func share(spec *domain.MemberSpec, address string) {
 func richPool() domain.MemberSpec {
 	spec := rich()
 	share(&spec, "mnist-worker:9000")
-	spec.Update = domain.Update{Parallelism: 2, Delay: new(domain.Duration(time.Minute)), OnFailure: domain.UpdateRollback}
-	spec.Placement = domain.Placement{Strategy: domain.OnePerHost, Labels: map[string]string{"gpu": "t4"}, Hosts: []string{"h0", "h1"}}
+	spec.Update = domain.Update{
+		Parallelism: 2, Delay: new(domain.Duration(time.Minute)), OnFailure: domain.UpdateRollback,
+	}
+	spec.Placement = domain.Placement{
+		Strategy: domain.OnePerHost, Labels: map[string]string{"gpu": "t4"}, Hosts: []string{"h0", "h1"},
+	}
 	maps.Copy(spec.Env, map[string]string{
 		variableIndex: "3", variableMember: spec.Name, variableHost: "", variableAddress: spec.Address,
 	})
@@ -108,7 +126,10 @@ func spreadPool() domain.MemberSpec {
 func TestReadBack(t *testing.T) {
 	for name, spec := range map[string]domain.MemberSpec{
 		"indexed": rich(), "pooled": richPool(), "spread": spreadPool(),
-		"bare": {Cluster: "lab", Group: "a", Role: "b", Name: "a-b-0", Scheduling: domain.SchedulingPinned, Host: "h0", Address: "a-b-0:1", Image: "i"},
+		"bare": {
+			Cluster: "lab", Group: "a", Role: "b", Name: "a-b-0", Scheduling: domain.SchedulingPinned, Host: "h0",
+			Address: "a-b-0:1", Image: "i",
+		},
 	} {
 		t.Run(name, func(t *testing.T) { readBack(t, spec) })
 	}
@@ -157,9 +178,11 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	mode := rapid.Map(rapid.Uint32Range(0, 0o777), func(n uint32) domain.FileMode { return domain.FileMode(n) })
 	cpus := rapid.Map(rapid.Int64Range(0, 1e12), func(n int64) float64 { return float64(n) / NanoCPUs })
 	spec := domain.MemberSpec{
-		Cluster: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "cluster"), Group: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "group"),
-		Role: rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "role"), Index: rapid.IntRange(0, 9999).Draw(t, "index"),
-		Scheduling: domain.SchedulingPinned, Host: rapid.SampledFrom([]string{"h0", "h1"}).Draw(t, "host"), Hash: text.Draw(t, "hash"), Run: rapid.IntRange(0, 1e6).Draw(t, "run"),
+		Cluster: rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "cluster"),
+		Group:   rapid.StringMatching(`[a-z]{1,40}`).Draw(t, "group"),
+		Role:    rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "role"), Index: rapid.IntRange(0, 9999).Draw(t, "index"),
+		Scheduling: domain.SchedulingPinned, Host: rapid.SampledFrom([]string{"h0", "h1"}).Draw(t, "host"),
+		Hash: text.Draw(t, "hash"), Run: rapid.IntRange(0, 1e6).Draw(t, "run"),
 		Image:   rapid.SampledFrom([]string{"trainer:1", "other@sha256:2222", "sha256:3333"}).Draw(t, "image"),
 		Command: texts.Draw(t, "command"), Args: texts.Draw(t, "args"),
 		Env:        rapid.MapOfN(rapid.StringMatching(`[A-Z_]{1,5}`), text, 0, 4).Draw(t, "env"),
@@ -169,8 +192,11 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 			Limits: domain.Resources{CPUs: cpus.Draw(t, "CPU limit"), MemoryMiB: mib.Draw(t, "memory limit")},
 		},
 		Restart: domain.RestartRule{
-			Condition:   rapid.SampledFrom(append([]domain.Condition{domain.RestartByGroup}, domain.Conditions...)).Draw(t, "condition"),
-			MaxAttempts: rapid.IntRange(0, 9).Draw(t, "attempts"), Delay: duration.Draw(t, "delay"), Final: rapid.SliceOfN(text, 0, 2).Draw(t, "final"),
+			Condition: rapid.SampledFrom(append([]domain.Condition{domain.RestartByGroup},
+				domain.Conditions...)).Draw(t,
+				"condition"),
+			MaxAttempts: rapid.IntRange(0, 9).Draw(t, "attempts"), Delay: duration.Draw(t, "delay"),
+			Final: rapid.SliceOfN(text, 0, 2).Draw(t, "final"),
 		},
 		GracePeriod: duration.Draw(t, "grace"),
 	}
@@ -179,7 +205,8 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	target := func(kind string, i int) string { return fmt.Sprintf("/%s%d/%s", kind, i, text.Draw(t, kind+" target")) }
 	for i := range rapid.IntRange(0, 3).Draw(t, "mounts") {
 		m := domain.Mount{
-			Type: rapid.SampledFrom(append([]domain.MountType{""}, domain.MountTypes...)).Draw(t, "type"), Target: target("mount", i), ReadOnly: rapid.Bool().Draw(t, "read only"),
+			Type:   rapid.SampledFrom(append([]domain.MountType{""}, domain.MountTypes...)).Draw(t, "type"),
+			Target: target("mount", i), ReadOnly: rapid.Bool().Draw(t, "read only"),
 		}
 		if m.Type == domain.MountTmpfs {
 			m.SizeMiB = mib.Draw(t, "size")
@@ -187,7 +214,9 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 			m.Source = text.Draw(t, "source")
 		}
 		if m.Type == domain.MountVolume && rapid.Bool().Draw(t, "has driver") {
-			m.Driver = &domain.VolumeDriver{Name: text.Draw(t, "driver"), Options: map[string]string{"o": text.Draw(t, "option")}}
+			m.Driver = &domain.VolumeDriver{
+				Name: text.Draw(t, "driver"), Options: map[string]string{"o": text.Draw(t, "option")},
+			}
 		}
 		spec.Mounts = append(spec.Mounts, m)
 	}
@@ -198,33 +227,41 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		spec.Files = append(spec.Files, domain.File{Name: name, Content: text.Draw(t, "content")})
 	}
 	spec.Container = domain.Container{
-		PullPolicy: rapid.SampledFrom(append([]domain.PullPolicy{""}, domain.PullPolicies...)).Draw(t, "pull"), Init: rapid.Bool().Draw(t, "init"),
-		User: rapid.SampledFrom([]string{"", "trainer", "1000:100"}).Draw(t, "user"), StopSignal: rapid.SampledFrom([]string{"", "SIGINT"}).Draw(t, "signal"), ShmSizeMiB: mib.Draw(t, "shm"),
+		PullPolicy: rapid.SampledFrom(append([]domain.PullPolicy{""}, domain.PullPolicies...)).Draw(t,
+			"pull"), Init: rapid.Bool().Draw(t, "init"),
+		User:       rapid.SampledFrom([]string{"", "trainer", "1000:100"}).Draw(t, "user"),
+		StopSignal: rapid.SampledFrom([]string{"", "SIGINT"}).Draw(t, "signal"), ShmSizeMiB: mib.Draw(t, "shm"),
 		Ulimits: rapid.MapOfN(key, rapid.Custom(func(t *rapid.T) domain.Ulimit {
 			return domain.Ulimit{Soft: rapid.Int64().Draw(t, "soft"), Hard: rapid.Int64().Draw(t, "hard")}
 		}), 0, 2).Draw(t, "ulimits"),
 		Ports: rapid.MapOfN(key, rapid.Custom(func(t *rapid.T) domain.PublishedPort {
 			return domain.PublishedPort{
-				Target: rapid.IntRange(1, 65535).Draw(t, "target"), Published: rapid.IntRange(1, 65535).Draw(t, "published"),
-				Protocol: rapid.SampledFrom([]string{"", "tcp", "udp", "sctp"}).Draw(t, "protocol"),
+				Target:    rapid.IntRange(1, 65535).Draw(t, "target"),
+				Published: rapid.IntRange(1, 65535).Draw(t, "published"),
+				Protocol:  rapid.SampledFrom([]string{"", "tcp", "udp", "sctp"}).Draw(t, "protocol"),
 			}
 		}), 0, 2).Draw(t, "ports"),
 	}
 	if rapid.Bool().Draw(t, "health check") {
 		wait := rapid.Ptr(duration, true)
 		spec.Container.HealthCheck = &domain.HealthCheck{
-			Command: texts.Draw(t, "check"), Interval: wait.Draw(t, "interval"), Timeout: wait.Draw(t, "timeout"), StartPeriod: wait.Draw(t, "start"),
-			Retries: rapid.IntRange(0, 9).Draw(t, "retries"),
+			Command: texts.Draw(t, "check"), Interval: wait.Draw(t, "interval"), Timeout: wait.Draw(t, "timeout"),
+			StartPeriod: wait.Draw(t, "start"),
+			Retries:     rapid.IntRange(0, 9).Draw(t, "retries"),
 		}
 	}
 	if rapid.Bool().Draw(t, "logging") {
-		spec.Container.Logging = &domain.Logging{Driver: text.Draw(t, "driver"), Options: rapid.MapOfN(text, text, 0, 2).Draw(t, "options")}
+		spec.Container.Logging = &domain.Logging{
+			Driver: text.Draw(t, "driver"), Options: rapid.MapOfN(text, text, 0, 2).Draw(t, "options"),
+		}
 	}
 	for i, name := range rapid.SliceOfNDistinct(key, 0, 2, rapid.ID).Draw(t, "configs") {
 		if i == 0 {
 			spec.Container.Configs = map[string]domain.ConfigFile{}
 		}
-		spec.Container.Configs[name] = domain.ConfigFile{Content: text.Draw(t, "content"), Target: target("config", i), Mode: mode.Draw(t, "mode")}
+		spec.Container.Configs[name] = domain.ConfigFile{
+			Content: text.Draw(t, "content"), Target: target("config", i), Mode: mode.Draw(t, "mode"),
+		}
 	}
 	for i, name := range rapid.SliceOfNDistinct(key, 0, 2, rapid.ID).Draw(t, "secrets") {
 		if i == 0 {
@@ -237,22 +274,27 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 		spec.Container.Secrets[name] = file
 	}
 	if rapid.Bool().Draw(t, "shared") {
-		share(&spec, fmt.Sprintf("%s:%d", domain.PoolName(spec.Group, spec.Role), rapid.IntRange(1, 65535).Draw(t, "shared port")))
+		share(&spec,
+			fmt.Sprintf("%s:%d", domain.PoolName(spec.Group, spec.Role),
+				rapid.IntRange(1, 65535).Draw(t, "shared port")))
 		spec.Update = domain.Update{
-			Parallelism: rapid.IntRange(0, 9).Draw(t, "parallelism"), Delay: rapid.Ptr(duration, true).Draw(t, "update delay"),
-			OnFailure: rapid.SampledFrom(append([]domain.OnFailure{""}, domain.OnFailures...)).Draw(t, "on failure"),
+			Parallelism: rapid.IntRange(0, 9).Draw(t, "parallelism"),
+			Delay:       rapid.Ptr(duration, true).Draw(t, "update delay"),
+			OnFailure:   rapid.SampledFrom(append([]domain.OnFailure{""}, domain.OnFailures...)).Draw(t, "on failure"),
 		}
 		spec.Placement = domain.Placement{
 			Strategy: rapid.SampledFrom(append([]domain.Strategy{""}, domain.Strategies...)).Draw(t, "strategy"),
 			SpreadBy: rapid.SampledFrom([]string{"", "rack", "zone"}).Draw(t, "spread by"),
 			Labels:   rapid.MapOfN(key, rapid.StringMatching(`[a-z]{1,3}`), 0, 2).Draw(t, "labels"),
-			Hosts:    rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"h0", "h1", "h2"}), 0, 3, rapid.ID).Draw(t, "hosts"),
+			Hosts: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"h0", "h1", "h2"}), 0, 3, rapid.ID).Draw(t,
+				"hosts"),
 		}
 		if spec.Env == nil {
 			spec.Env = map[string]string{}
 		}
 		maps.Copy(spec.Env, map[string]string{
-			variableIndex: fmt.Sprint(spec.Index), variableMember: spec.Name, variableHost: "", variableAddress: spec.Address,
+			variableIndex: fmt.Sprint(spec.Index), variableMember: spec.Name, variableHost: "",
+			variableAddress: spec.Address,
 		})
 	}
 	return spec

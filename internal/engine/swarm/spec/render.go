@@ -77,8 +77,10 @@ func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error)
 			},
 			Resources:     resources(spec),
 			RestartPolicy: restartPolicy(spec),
-			Placement:     &swarm.Placement{Constraints: constraints, Preferences: preferencesOf(spec), MaxReplicas: maxReplicas(spec)},
-			Networks:      []swarm.NetworkAttachmentConfig{{Target: in.Network}},
+			Placement: &swarm.Placement{
+				Constraints: constraints, Preferences: preferencesOf(spec), MaxReplicas: maxReplicas(spec),
+			},
+			Networks: []swarm.NetworkAttachmentConfig{{Target: in.Network}},
 		},
 		// A member is replaced only after it has ended. Whether a failed replacement is retried is up to the restart
 		// rule.
@@ -102,8 +104,10 @@ func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error)
 func recordFor(spec domain.MemberSpec, in Target, constraints []string) Record {
 	spec = spec.Normal() // equivalent specifications have the same record
 	r := Record{
-		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image, PullPolicy: spec.Container.PullPolicy,
-		Network: in.Network, Constraints: constraints, Configs: map[string]string{}, Secrets: map[string]secretVersion{},
+		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image,
+		PullPolicy: spec.Container.PullPolicy,
+		Network:    in.Network, Constraints: constraints, Configs: map[string]string{},
+		Secrets: map[string]secretVersion{},
 	}
 	if spec.Shared {
 		r.Address, r.Placement, r.Update = sharedAddress(spec), spec.Placement, spec.Update
@@ -184,19 +188,23 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 	var list []mount.Mount
 	for _, m := range spec.Mounts {
 		rendered := mount.Mount{
-			Type: mountTypes[cmp.Or(m.Type, domain.MountBind)], Source: literal(m.Source), Target: literal(m.Target), ReadOnly: m.ReadOnly,
+			Type: mountTypes[cmp.Or(m.Type, domain.MountBind)], Source: literal(m.Source), Target: literal(m.Target),
+			ReadOnly: m.ReadOnly,
 		}
 		if m.SizeMiB > 0 {
 			rendered.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.SizeMiB * MiB}
 		}
 		if m.Driver != nil {
-			rendered.VolumeOptions = &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: m.Driver.Name, Options: literals(m.Driver.Options)}}
+			rendered.VolumeOptions = &mount.VolumeOptions{
+				DriverConfig: &mount.Driver{Name: m.Driver.Name, Options: literals(m.Driver.Options)},
+			}
 		}
 		list = append(list, rendered)
 	}
 	if size := spec.Container.ShmSizeMiB; size > 0 {
 		list = append(list, mount.Mount{
-			Type: mount.TypeTmpfs, Target: domain.ShmDir, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * MiB, Mode: shmMode},
+			Type: mount.TypeTmpfs, Target: domain.ShmDir,
+			TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * MiB, Mode: shmMode},
 		})
 	}
 	if spec.Kept != "" && !spec.Shared { // a kept folder belongs to one member
@@ -211,7 +219,8 @@ func configReferences(spec domain.MemberSpec, in Target) ([]*swarm.ConfigReferen
 	for _, file := range files {
 		id, found := in.Configs[file.object]
 		if !found {
-			return nil, fmt.Errorf("member %q: config object %q, the source of %s, is not in the Swarm", spec.Name, file.object, file.target)
+			return nil, fmt.Errorf("member %q: config object %q, the source of %s, is not in the Swarm", spec.Name,
+				file.object, file.target)
 		}
 		references = append(references, &swarm.ConfigReference{
 			ConfigID: id, ConfigName: file.object,
@@ -226,7 +235,8 @@ func secretReferences(spec domain.MemberSpec, in Target) ([]*swarm.SecretReferen
 	for _, file := range secretFiles(spec) {
 		id, found := in.Secrets[file.object]
 		if !found {
-			return nil, fmt.Errorf("member %q: secret %q, the source of %s, is not in the Swarm", spec.Name, file.object, file.target)
+			return nil, fmt.Errorf("member %q: secret %q, the source of %s, is not in the Swarm", spec.Name,
+				file.object, file.target)
 		}
 		references = append(references, &swarm.SecretReference{
 			SecretID: id, SecretName: file.object,
@@ -268,8 +278,9 @@ func ports(published map[string]domain.PublishedPort) []swarm.PortConfig {
 	for _, name := range slices.Sorted(maps.Keys(published)) {
 		port := published[name]
 		list = append(list, swarm.PortConfig{
-			Name: name, Protocol: swarm.PortConfigProtocol(cmp.Or(port.Protocol, "tcp")), PublishMode: swarm.PortConfigPublishModeHost,
-			TargetPort: uint32(port.Target), PublishedPort: uint32(port.Published), //nolint:gosec // ports are checked to be below 65,536
+			Name: name, Protocol: swarm.PortConfigProtocol(cmp.Or(port.Protocol, "tcp")),
+			PublishMode: swarm.PortConfigPublishModeHost,
+			TargetPort:  uint32(port.Target), PublishedPort: uint32(port.Published), //nolint:gosec // ports are checked to be below 65,536
 		})
 	}
 	return list
@@ -307,13 +318,16 @@ func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
 		return &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}
 	}
 	delay, attempts := time.Duration(spec.Restart.Delay), uint64(max(spec.Restart.MaxAttempts, 0)) //nolint:gosec // it is not negative
-	return &swarm.RestartPolicy{Condition: swarmConditions[spec.Restart.Condition], Delay: &delay, MaxAttempts: &attempts}
+	return &swarm.RestartPolicy{
+		Condition: swarmConditions[spec.Restart.Condition], Delay: &delay, MaxAttempts: &attempts,
+	}
 }
 
 // failureActions are Swarm's names of what happens if an update fails. The reconciler does rollbacks, as it also
 // restores the group's document and all its roles.
 var failureActions = map[domain.OnFailure]string{
-	domain.UpdatePause: swarm.UpdateFailureActionPause, domain.UpdateContinue: swarm.UpdateFailureActionContinue, domain.UpdateRollback: swarm.UpdateFailureActionPause,
+	domain.UpdatePause: swarm.UpdateFailureActionPause, domain.UpdateContinue: swarm.UpdateFailureActionContinue,
+	domain.UpdateRollback: swarm.UpdateFailureActionPause,
 }
 
 // failureAction returns what the Swarm does if a task fails during an update. Swarm takes a task that completes soon

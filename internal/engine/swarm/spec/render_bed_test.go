@@ -56,7 +56,8 @@ func newOnBed(t *testing.T, engine string, specs ...domain.MemberSpec) *onBed {
 	nodes, err := b.docker.NodeList(t.Context(), swarm.NodeListOptions{})
 	b.must(err)
 	b.in = Target{
-		Network: overlay.ID, Nodes: map[string]string{"h1": nodes[0].ID}, Images: map[string]References{"trainer:1": {Shared: held.ID}},
+		Network: overlay.ID, Nodes: map[string]string{"h1": nodes[0].ID},
+		Images:  map[string]References{"trainer:1": {Shared: held.ID}},
 		Configs: map[string]string{}, Secrets: map[string]string{},
 	}
 	b.known = Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{nodes[0].ID: "h1"}}
@@ -98,7 +99,8 @@ func (b *onBed) create(spec domain.MemberSpec, n int) swarm.Service {
 // service returns a service as listed.
 func (b *onBed) service(id string) swarm.Service {
 	b.Helper()
-	services, err := b.docker.ServiceList(b.Context(), swarm.ServiceListOptions{Filters: filters.NewArgs(filters.Arg("id", id))})
+	services, err := b.docker.ServiceList(b.Context(),
+		swarm.ServiceListOptions{Filters: filters.NewArgs(filters.Arg("id", id))})
 	b.must(err)
 	if len(services) != 1 {
 		b.Fatalf("there are %d services with the ID %s", len(services), id)
@@ -110,7 +112,8 @@ func (b *onBed) service(id string) swarm.Service {
 func (b *onBed) update(service swarm.Service, next func(live swarm.ServiceSpec) swarm.ServiceSpec) swarm.Service {
 	b.Helper()
 	service = b.service(service.ID)
-	_, err := b.docker.ServiceUpdate(b.Context(), service.ID, service.Version, next(service.Spec), swarm.ServiceUpdateOptions{})
+	_, err := b.docker.ServiceUpdate(b.Context(), service.ID, service.Version, next(service.Spec),
+		swarm.ServiceUpdateOptions{})
 	b.must(err)
 	return b.service(service.ID)
 }
@@ -126,7 +129,8 @@ func (b *onBed) overlay(service swarm.Service, spec domain.MemberSpec, n int) sw
 // tasks returns all tasks that a service ever had, oldest first.
 func (b *onBed) tasks(service swarm.Service) []swarm.Task {
 	b.Helper()
-	tasks, err := b.docker.TaskList(b.Context(), swarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", service.ID))})
+	tasks, err := b.docker.TaskList(b.Context(),
+		swarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", service.ID))})
 	b.must(err)
 	slices.SortFunc(tasks, func(a, b swarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return tasks
@@ -169,7 +173,8 @@ func (b *onBed) container(task swarm.Task) container.InspectResponse {
 // log returns what a container has written once it has this number of lines.
 func (b *onBed) log(c container.InspectResponse, lines int) string {
 	b.Helper()
-	reader, err := b.docker.ContainerLogs(b.Context(), c.ID, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
+	reader, err := b.docker.ContainerLogs(b.Context(), c.ID,
+		container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
 	b.must(err)
 	defer reader.Close()
 	text, written := io.Pipe()
@@ -190,12 +195,16 @@ func (b *onBed) log(c container.InspectResponse, lines int) string {
 // onNode is the rich specification, adapted to run on a node of a test bed.
 func onNode() domain.MemberSpec {
 	spec := rich()
-	spec.Command, spec.Args = []string{"/member"}, []string{"print:{{3}}", "file:/run/trainyard/hostfile", "file:/etc/train.yaml", "file:/run/secrets/token", "wait"}
+	spec.Command, spec.Args = []string{"/member"}, []string{
+		"print:{{3}}", "file:/run/trainyard/hostfile", "file:/etc/train.yaml", "file:/run/secrets/token", "wait",
+	}
 	spec.Mounts[0].Source = "/etc"
 	spec.Container.User = "0:0" // root owns the files of secrets
 	spec.WorkingDir, spec.GracePeriod = "/scratch", domain.Duration(time.Second)
 	// Swarm counts a task as running only once it is healthy.
-	spec.Container.HealthCheck = &domain.HealthCheck{Command: []string{"/member", "exit:0"}, Interval: new(domain.Duration(50 * time.Millisecond)), Retries: 5}
+	spec.Container.HealthCheck = &domain.HealthCheck{
+		Command: []string{"/member", "exit:0"}, Interval: new(domain.Duration(50 * time.Millisecond)), Retries: 5,
+	}
 	// Raising a limit requires a privilege that a node may lack.
 	spec.Container.Ulimits = map[string]domain.Ulimit{"nofile": {Soft: 512, Hard: 1024}, "core": {Soft: 0, Hard: 0}}
 	all := make([]string, 300)
@@ -238,7 +247,9 @@ func testRenderedOnSwarm(t *testing.T, engine string) {
 		"a service label": func(s *swarm.ServiceSpec) { s.Labels["team"] = "vision" },
 		"our label":       func(s *swarm.ServiceSpec) { delete(s.Labels, LabelGroup) },
 		"an update config": func(s *swarm.ServiceSpec) {
-			s.UpdateConfig = &swarm.UpdateConfig{Parallelism: 3, Order: swarm.UpdateOrderStopFirst, FailureAction: swarm.UpdateFailureActionContinue}
+			s.UpdateConfig = &swarm.UpdateConfig{
+				Parallelism: 3, Order: swarm.UpdateOrderStopFirst, FailureAction: swarm.UpdateFailureActionContinue,
+			}
 		},
 		"a constraint that is met": func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.Placement.Constraints = append(s.TaskTemplate.Placement.Constraints, "node.role==manager")
@@ -303,7 +314,8 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	check("init", *c.HostConfig.Init, true)
 	check("memory", c.HostConfig.Memory, spec.Resources.Limits.MemoryMiB*MiB)
 	check("CPUs", c.HostConfig.NanoCPUs, nano(spec.Resources.Limits.CPUs))
-	check("log driver", c.HostConfig.LogConfig, container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}})
+	check("log driver", c.HostConfig.LogConfig,
+		container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}})
 	check("ports", c.HostConfig.PortBindings["6006/tcp"][0].HostPort, "16006")
 	limits := map[string]domain.Ulimit{}
 	for _, limit := range c.HostConfig.Ulimits {
@@ -323,7 +335,10 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 		}
 		mounted[m.Target] = strings.TrimSpace(line)
 	}
-	mounts := map[string]string{"/data": "bind /etc", "/results": "volume results of map[device:{{memory}} o:size=1m type:tmpfs]", "/scratch": "tmpfs 64 MiB", "/dev/shm": "tmpfs 32 MiB"}
+	mounts := map[string]string{
+		"/data": "bind /etc", "/results": "volume results of map[device:{{memory}} o:size=1m type:tmpfs]",
+		"/scratch": "tmpfs 64 MiB", "/dev/shm": "tmpfs 32 MiB",
+	}
 	if spec.Kept != "" {
 		mounts[spec.Kept] = "volume " + KeptVolume(spec.Cluster, spec.Name)
 	}

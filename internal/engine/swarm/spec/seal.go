@@ -19,7 +19,10 @@ type Sealed struct {
 
 func sealedOf(service swarm.Service) Sealed {
 	r, found := RecordOf(service.Spec)
-	return Sealed{Record: r, Broken: service.Spec.Labels[LabelStaged] == "" && (!found || r.Seal != sealWith(service.Spec, r, true))}
+	return Sealed{
+		Record: r,
+		Broken: service.Spec.Labels[LabelStaged] == "" && (!found || r.Seal != sealWith(service.Spec, r, true)),
+	}
 }
 
 // SealsOf returns the records of members' services by service ID. A plan computes them while Terraform is busy, so it
@@ -50,7 +53,8 @@ func sealWith(spec swarm.ServiceSpec, r Record, recorded bool) string {
 		_, _ = io.WriteString(digest, name+"="+found.Env[name]+"\x00") // writing to a hash never fails
 	}
 	found.Env = nil
-	found.Scheduling, found.Shared = "", false // implied by the identity; digests made before these fields existed stay valid
+	// implied by the identity; digests made before these fields existed stay valid
+	found.Scheduling, found.Shared = "", false
 	_, _ = io.WriteString(digest, encode(found))
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }

@@ -37,7 +37,8 @@ func FuzzSlot(f *testing.F) {
 		if err != nil || last.number != revision || slotOf(config) != own || !own.isItem() {
 			t.Errorf("revision %d of %s is read as %d of %s (%v)", revision, own, last.number, slotOf(config), err)
 		}
-		if len(config.Spec.Name) > longestName || !strings.HasPrefix(config.Spec.Name, spec.ItemPrefix(key.Kind)) || spec.IsQuiet(config.Spec.Name) == key.Kind.Watched {
+		if len(config.Spec.Name) > longestName || !strings.HasPrefix(config.Spec.Name, spec.ItemPrefix(key.Kind)) ||
+			spec.IsQuiet(config.Spec.Name) == key.Kind.Watched {
 			t.Errorf("%q is too long for the name of an object, or not known as of its kind", config.Spec.Name)
 		}
 	})
@@ -47,9 +48,12 @@ func FuzzSlot(f *testing.F) {
 // that names the object.
 func FuzzDecode(f *testing.F) {
 	for _, data := range []string{
-		"", "null", "[]", `{"version":1}`, `{"version":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,
-		`{"version":1,"before":{"before":{}},"scaled":{"w":{}},"assignments":{"a":{"gpus":[]}}}`, `{"version":1,"spec":{"hosts":{"a":{"joined":true}},"agent":{}}}`,
-		`{"version":1,"spec":{"metrics":{"a":{"window":"-1s"}}}}`, `{"VERSION":1,"version":1,"revision":2,"Revision":2}`, `{"version":1,"spec":{"name":"\ud800"}}`,
+		"", "null", "[]", `{"version":1}`,
+		`{"version":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,
+		`{"version":1,"before":{"before":{}},"scaled":{"w":{}},"assignments":{"a":{"gpus":[]}}}`,
+		`{"version":1,"spec":{"hosts":{"a":{"joined":true}},"agent":{}}}`,
+		`{"version":1,"spec":{"metrics":{"a":{"window":"-1s"}}}}`,
+		`{"VERSION":1,"version":1,"revision":2,"Revision":2}`, `{"version":1,"spec":{"name":"\ud800"}}`,
 		`{"version":1,"started_at":"9999-12-31T23:59:60Z"}`, `{"version":1e0}`,
 	} {
 		f.Add("1", []byte(data))

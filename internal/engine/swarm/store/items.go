@@ -42,7 +42,8 @@ func (s Items) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
 func (s Items) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
 	list := s.in.Reads.Configs
 	if !kind.Planned {
-		list = s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster), dockerapi.Labelled(spec.LabelKind, kind.Name))
+		list = s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster),
+			dockerapi.Labelled(spec.LabelKind, kind.Name))
 	}
 	configs, err := list(ctx)
 	if err != nil {
@@ -102,12 +103,15 @@ func (s Items) latest(key engine.Key, configs []swarm.Config) (engine.Item, erro
 	if err != nil {
 		return engine.Item{}, err
 	}
-	return engine.Item{Key: key, Revision: last.number, Data: last.config.Spec.Data, Where: whereOf(last.config.Spec.Name)}, nil
+	return engine.Item{
+		Key: key, Revision: last.number, Data: last.config.Spec.Data, Where: whereOf(last.config.Spec.Name),
+	}, nil
 }
 
 // revisionsOf lists the revisions of an item, and perhaps other objects.
 func (s Items) revisionsOf(key engine.Key) dockerapi.List[swarm.Config] {
-	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster), dockerapi.Labelled(spec.LabelKind, key.Kind.Name), dockerapi.Labelled(spec.LabelName, key.Name))
+	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster),
+		dockerapi.Labelled(spec.LabelKind, key.Kind.Name), dockerapi.Labelled(spec.LabelName, key.Name))
 }
 
 // beside lists the revisions of an item and the cluster's own item, and perhaps other objects. Items that plans read
@@ -133,7 +137,8 @@ func (s Items) objects(ctx context.Context) ([]swarm.Config, error) {
 
 // clusterObjects returns the config objects of the cluster's own item, as they are now.
 func (s Items) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
-	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster), dockerapi.Labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
+	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster),
+		dockerapi.Labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
 }
 
 // Clusters returns the names of the clusters on the Swarm at an endpoint; see [engine.Driver].

@@ -98,12 +98,16 @@ func TestItemsApart(t *testing.T) {
 		}
 	}
 	if asked != 4 {
-		t.Errorf("a write of an item takes %d lists, not the item and its cluster, before and after: %v", asked, proxy.Calls())
+		t.Errorf("a write of an item takes %d lists, not the item and its cluster, before and after: %v", asked,
+			proxy.Calls())
 	}
-	for name, list := range map[string]dockerapi.List[swarm.Config]{"of a plan": e.swarm.Reads.Configs, "of the cluster": e.objects} {
+	for name, list := range map[string]dockerapi.List[swarm.Config]{
+		"of a plan": e.swarm.Reads.Configs, "of the cluster": e.objects,
+	} {
 		configs, err := list(t.Context())
 		must(t, err)
-		if len(configs) == 0 || slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c).kind == kept.Name }) {
+		if len(configs) == 0 ||
+			slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c).kind == kept.Name }) {
 			t.Errorf("the list %s has %v", name, bySlot(configs))
 		}
 	}
@@ -170,7 +174,9 @@ func TestWritesInBetween(t *testing.T) {
 				e, proxy := stored(t, "between")
 				other := storageOf(t, "between")
 				item := puts(t, e, job, 2)
-				at := testbed.Fault{Match: swarmtest.Creation, Nth: 1, Do: swarmtest.Before(func() { test.other(t, other, item) })}
+				at := testbed.Fault{
+					Match: swarmtest.Creation, Nth: 1, Do: swarmtest.Before(func() { test.other(t, other, item) }),
+				}
 				if test.after {
 					at.Match, at.Nth = swarmtest.Listing, jobs[job]
 				}
@@ -226,7 +232,9 @@ func TestItemOfDeletedCluster(t *testing.T) {
 			"after it was written":  {testbed.Fault{Match: swarmtest.Listing, Nth: jobs[job]}, engine.ErrConflict},
 		}
 		if !job.Kind.Planned {
-			moments["before the cluster was looked at"] = moment{testbed.Fault{Match: swarmtest.Listing, Nth: jobs[job] + 1}, engine.ErrNotFound}
+			moments["before the cluster was looked at"] = moment{
+				testbed.Fault{Match: swarmtest.Listing, Nth: jobs[job] + 1}, engine.ErrNotFound,
+			}
 		}
 		for name, c := range moments {
 			t.Run(name, func(t *testing.T) {
@@ -245,7 +253,9 @@ func TestItemOfDeletedCluster(t *testing.T) {
 		e, proxy := stored(t, "late")
 		other := storageOf(t, "late")
 		proxy.Reset()
-		proxy.On(testbed.Fault{Match: swarmtest.Removal, Nth: 1, Do: swarmtest.Before(func() { puts(t, other, job, 1) })})
+		proxy.On(testbed.Fault{
+			Match: swarmtest.Removal, Nth: 1, Do: swarmtest.Before(func() { puts(t, other, job, 1) }),
+		})
 		must(t, deleteItems(t.Context(), e))
 		e.wantObjects(t)
 	})
@@ -268,7 +278,10 @@ func TestDeletionMeetsWrites(t *testing.T) {
 				puts(t, e, job, 1)
 				proxy.Reset()
 				written := false
-				proxy.On(testbed.Fault{Match: swarmtest.Listing, Nth: c.again, Do: swarmtest.Before(func() { written = puts(t, other, job, 1).Revision == 1 })})
+				proxy.On(testbed.Fault{
+					Match: swarmtest.Listing, Nth: c.again,
+					Do: swarmtest.Before(func() { written = puts(t, other, job, 1).Revision == 1 }),
+				})
 				must(t, e.Delete(t.Context(), c.deleted))
 				if _, err := e.Get(t.Context(), job); !written || !errors.Is(err, engine.ErrNotFound) {
 					t.Errorf("written: %t; read: %v, not ErrNotFound", written, err)
@@ -284,12 +297,17 @@ func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	onJobs(t, func(t *testing.T, job engine.Key) {
 		e, proxy := stored(t, "mortal")
-		for what, based := range map[string]int{"a write": 2, "a stale write": 1, "a write ahead": 4, "a deletion": -1} {
-			change := storetest.Change{Item: engine.Item{Key: job, Revision: based, Data: []byte("mine")}, Delete: based < 0}
+		for what, based := range map[string]int{
+			"a write": 2, "a stale write": 1, "a write ahead": 4, "a deletion": -1,
+		} {
+			change := storetest.Change{
+				Item: engine.Item{Key: job, Revision: based, Data: []byte("mine")}, Delete: based < 0,
+			}
 			deaths := 0
 			for survived := false; !survived; deaths++ {
 				stored := puts(t, e, job, 2)
-				swarmtest.Leave(t, e.swarm.Connection, swarm.ConfigSpec{Annotations: e.Annotations(job, 1), Data: []byte("left")})
+				swarmtest.Leave(t, e.swarm.Connection,
+					swarm.ConfigSpec{Annotations: e.Annotations(job, 1), Data: []byte("left")})
 				var err error
 				survived, err = swarmtest.Dies(t, e, proxy, change, deaths)
 				switch {
@@ -346,11 +364,13 @@ func TestUnreadable(t *testing.T) {
 				configs = append(configs, config)
 			}
 			err := read(storeOf("lab", configs...))
-			if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt || !strings.Contains(fmt.Sprint(err), c.reason) ||
+			if _, corrupt := errors.AsType[*engine.CorruptError](err); !corrupt ||
+				!strings.Contains(fmt.Sprint(err), c.reason) ||
 				!strings.Contains(fmt.Sprint(err), "config object trainyard.lab."+call+" is corrupt") {
 				t.Errorf("%s, %s: %v", name, call, err)
 			}
-			if _, err := engine.Get[domain.GroupDocument](t.Context(), storeOf("lab", configs...), "other"); !errors.Is(err, engine.ErrNotFound) {
+			if _, err := engine.Get[domain.GroupDocument](t.Context(), storeOf("lab", configs...),
+				"other"); !errors.Is(err, engine.ErrNotFound) {
 				t.Errorf("%s: another group: %v", name, err)
 			}
 		}
@@ -363,13 +383,15 @@ func TestForeignName(t *testing.T) {
 	e, _ := stored(t, "foreign")
 	onJobs(t, func(t *testing.T, job engine.Key) {
 		name := e.Annotations(job, 1).Name
-		swarmtest.Leave(t, e.swarm.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: strings.ToUpper(name)}, Data: []byte("theirs")})
+		swarmtest.Leave(t, e.swarm.Connection,
+			swarm.ConfigSpec{Annotations: swarm.Annotations{Name: strings.ToUpper(name)}, Data: []byte("theirs")})
 		_, err := e.Put(t.Context(), engine.Item{Key: job, Data: []byte("ours")})
 		if err == nil || errors.Is(err, engine.ErrConflict) || !strings.Contains(err.Error(), name) {
 			t.Errorf("a name that is taken: %v", err)
 		}
 		must(t, e.Delete(t.Context(), job))
-		if theirs, err := e.swarm.Connection.ConfigNamed(t.Context(), name); err != nil || theirs == nil || string(theirs.Spec.Data) != "theirs" {
+		if theirs, err := e.swarm.Connection.ConfigNamed(t.Context(), name); err != nil || theirs == nil ||
+			string(theirs.Spec.Data) != "theirs" {
 			t.Errorf("somebody's config object is %+v (%v)", theirs, err)
 		}
 	})
@@ -380,10 +402,16 @@ func TestFailedReads(t *testing.T) {
 	e, proxy := stored(t, "failing")
 	want := []string{"cluster 1"}
 	calls := map[string]func() error{
-		"cluster":                 func() error { _, err := engine.Cluster(t.Context(), e); return err },
-		"write of the cluster":    func() error { _, err := engine.Put(t.Context(), e, domain.ClusterDocument{}); return err },
+		"cluster": func() error { _, err := engine.Cluster(t.Context(), e); return err },
+		"write of the cluster": func() error {
+			_, err := engine.Put(t.Context(), e, domain.ClusterDocument{})
+			return err
+		},
 		"deletion of the cluster": func() error { return deleteItems(t.Context(), e) },
-		"lock":                    func() error { _, err := e.Lock(t.Context(), "group job", engine.Holder{}); return err },
+		"lock": func() error {
+			_, err := e.Lock(t.Context(), "group job", engine.Holder{})
+			return err
+		},
 	}
 	for job := range jobs {
 		item := puts(t, e, job, 1)
@@ -393,7 +421,9 @@ func TestFailedReads(t *testing.T) {
 		calls["Put of a "+job.Kind.Name] = func() error { _, err := e.Put(t.Context(), item); return err }
 		calls["Delete of a "+job.Kind.Name] = func() error { return e.Delete(t.Context(), job) }
 	}
-	for name, action := range map[string]testbed.Action{"an error": testbed.Fail("no quorum"), "no answer": testbed.Drop()} {
+	for name, action := range map[string]testbed.Action{
+		"an error": testbed.Fail("no quorum"), "no answer": testbed.Drop(),
+	} {
 		proxy.Reset()
 		proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: action})
 		for call, do := range calls {

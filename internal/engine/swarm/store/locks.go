@@ -124,7 +124,9 @@ func (e Locks) Lock(ctx context.Context, name string, holder engine.Holder) (rel
 }
 
 // Hold takes a lock as Lock does, for a holder that has to learn when it is lost.
-func (e Locks) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
+func (e Locks) Hold(
+	ctx context.Context, name string, holder engine.Holder,
+) (held context.Context, release func() error, err error) {
 	l, err := e.take(ctx, name, holder)
 	if err != nil {
 		return nil, nil, err
@@ -167,7 +169,9 @@ func (l *lock) acquire(ctx context.Context) error {
 		case failure != nil:
 			return failure
 		case found != nil && !l.free(ctx, found, current):
-			return &engine.LockedError{Lock: l.name, Holder: current.Holder, Unsure: l.of.Leases.unsure(l.object, current)}
+			return &engine.LockedError{
+				Lock: l.name, Holder: current.Holder, Unsure: l.of.Leases.unsure(l.object, current),
+			}
 		}
 		// A write whose answer is lost may have been carried out, which the next look shows.
 		if err := l.write(ctx, found); !raced(err) {
@@ -179,7 +183,8 @@ func (l *lock) acquire(ctx context.Context) error {
 // free reports whether the holder of a lock is dead, or has to be considered dead.
 func (l *lock) free(ctx context.Context, found *swarm.Config, current lease) bool {
 	locks := l.of.Leases
-	return current.Owner.endedFor(locks.Self) || locks.expired(l.object, found.Version.Index, time.Now()) || l.of.hasEnded(ctx, current.Owner.Task)
+	return current.Owner.endedFor(locks.Self) || locks.expired(l.object, found.Version.Index, time.Now()) ||
+		l.of.hasEnded(ctx, current.Owner.Task)
 }
 
 // hasEnded reports whether a task's host has reported its end. A task that the Swarm gave up as lost (orphaned) may
@@ -227,7 +232,9 @@ func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 	if found != nil {
 		config = found.Spec // only labels can be changed
 	}
-	config.Labels = map[string]string{spec.LabelCluster: l.of.items.in.Cluster, spec.LabelKind: kindLock, labelLease: string(own)}
+	config.Labels = map[string]string{
+		spec.LabelCluster: l.of.items.in.Cluster, spec.LabelKind: kindLock, labelLease: string(own),
+	}
 	if found != nil {
 		err = m.ConfigUpdate(ctx, found.ID, found.Version, config)
 	} else {
@@ -254,7 +261,8 @@ func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 		case found == nil:
 			return nil, engine.ErrLockLost
 		case current.Token != l.own.Token:
-			return nil, fmt.Errorf("%w (%s took it over: %s)", engine.ErrLockLost, current.Holder.Who, current.Holder.Operation)
+			return nil, fmt.Errorf("%w (%s took it over: %s)", engine.ErrLockLost, current.Holder.Who,
+				current.Holder.Operation)
 		}
 		if err := l.write(ctx, found); !raced(err) {
 			return found, err

@@ -28,8 +28,12 @@ import (
 const jobLock = "group job"
 
 var (
-	ada = engine.Holder{Who: "ada@gpu1", Process: 4711, Operation: "apply of group job", Since: time.Unix(1_700_000_000, 0).UTC()}
-	bob = engine.Holder{Who: "bob@gpu2", Process: 12, Operation: "destroy of group job", Since: time.Unix(1_700_000_001, 0).UTC()}
+	ada = engine.Holder{
+		Who: "ada@gpu1", Process: 4711, Operation: "apply of group job", Since: time.Unix(1_700_000_000, 0).UTC(),
+	}
+	bob = engine.Holder{
+		Who: "bob@gpu2", Process: 12, Operation: "destroy of group job", Since: time.Unix(1_700_000_001, 0).UTC(),
+	}
 )
 
 // brief is the lease of locks that are to be lost. To release a lock has to take no longer than its lease, also on a
@@ -192,7 +196,10 @@ func deadOwner(t *testing.T) Owner {
 // leaveLock leaves the job's lock as a dying process would.
 func leaveLock(t *testing.T, e storage, by Owner, holder engine.Holder) {
 	t.Helper()
-	l := lock{of: e.Locks, name: jobLock, object: spec.LockName(e.swarm.Cluster, jobLock), own: lease{Token: "left", Holder: holder, Owner: by}}
+	l := lock{
+		of: e.Locks, name: jobLock, object: spec.LockName(e.swarm.Cluster, jobLock),
+		own: lease{Token: "left", Holder: holder, Owner: by},
+	}
 	must(t, l.write(t.Context(), nil))
 }
 
@@ -246,7 +253,8 @@ func TestLockOfLostMachine(t *testing.T) {
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
 	taken := takeover(t, other, ada)
 
-	if err := release(); !errors.Is(err, engine.ErrLockUnreleased) || errors.Is(err, engine.ErrLockLost) || !strings.Contains(err.Error(), `"group job"`) {
+	if err := release(); !errors.Is(err, engine.ErrLockUnreleased) || errors.Is(err, engine.ErrLockLost) ||
+		!strings.Contains(err.Error(), `"group job"`) {
 		t.Errorf("a release without a manager: %v", err)
 	}
 	proxy.Reset()
@@ -307,14 +315,16 @@ func TestLockTakenOver(t *testing.T) {
 			e.Leases.lease = brief
 			release, err := e.Lock(t.Context(), jobLock, ada)
 			must(t, err)
-			proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()}) // reads too: the holder knows nothing yet when it is back
+			// reads too: the holder knows nothing yet when it is back
+			proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
 			taken := takeover(t, other, ada)
 			proxy.Reset()
 			if test.renewing {
 				acctest.Eventually(t, "the holder's own look", func() bool { return len(proxy.Calls()) > 0 })
 			}
 			for range 2 {
-				if err := release(); !errors.Is(err, engine.ErrLockLost) || !strings.Contains(err.Error(), test.reason) {
+				if err := release(); !errors.Is(err, engine.ErrLockLost) ||
+					!strings.Contains(err.Error(), test.reason) {
 					t.Errorf("the release of a lock that was taken over: %v", err)
 				}
 			}
@@ -338,7 +348,8 @@ func TestHoldOfSilentManager(t *testing.T) {
 	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
-	taking.On(testbed.Fault{Match: swarmtest.Update, Nth: 1, Onwards: true, Do: swarmtest.Before(func() { // by which it is taken over
+	// by which it is taken over
+	taking.On(testbed.Fault{Match: swarmtest.Update, Nth: 1, Onwards: true, Do: swarmtest.Before(func() {
 		if held.Err() == nil {
 			t.Error("two hold the lock at once")
 		}
@@ -518,13 +529,18 @@ func TestLostAnswers(t *testing.T) {
 func TestUnreadableLock(t *testing.T) {
 	e, _ := stored(t, "unreadable")
 	e.Leases.lease = brief
-	annotations := swarm.Annotations{Name: spec.LockName("unreadable", jobLock), Labels: map[string]string{spec.LabelCluster: "unreadable", spec.LabelKind: kindLock, labelLease: "{"}}
+	annotations := swarm.Annotations{
+		Name:   spec.LockName("unreadable", jobLock),
+		Labels: map[string]string{spec.LabelCluster: "unreadable", spec.LabelKind: kindLock, labelLease: "{"},
+	}
 	swarmtest.Leave(t, e.swarm.Connection, swarm.ConfigSpec{Annotations: annotations, Data: []byte("?")})
 	must(t, takeover(t, e, engine.Holder{Who: "someone"})())
 
-	swarmtest.Leave(t, e.swarm.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: annotations.Name}, Data: []byte("theirs")})
+	swarmtest.Leave(t, e.swarm.Connection,
+		swarm.ConfigSpec{Annotations: swarm.Annotations{Name: annotations.Name}, Data: []byte("theirs")})
 	_, err := e.Lock(t.Context(), jobLock, ada)
-	if _, locked := errors.AsType[*engine.LockedError](err); locked || !strings.Contains(fmt.Sprint(err), annotations.Name) {
+	if _, locked := errors.AsType[*engine.LockedError](err); locked ||
+		!strings.Contains(fmt.Sprint(err), annotations.Name) {
 		t.Errorf("a lock whose name is taken: %v", err)
 	}
 }
@@ -548,7 +564,8 @@ func TestLeaseExpires(t *testing.T) {
 		{"a", 8, 31 * time.Second, true},
 	} {
 		if got := l.expired(look.object, look.version, start.Add(look.after)); got != look.want {
-			t.Errorf("look %d: version %d of %s after %s expired: %v, not %v", i+1, look.version, look.object, look.after, got, look.want)
+			t.Errorf("look %d: version %d of %s after %s expired: %v, not %v", i+1, look.version, look.object,
+				look.after, got, look.want)
 		}
 	}
 	l.forget("a")

@@ -31,12 +31,15 @@ func TestItemName(t *testing.T) {
 		if slices.Contains(planned, prefix) != kind.Planned {
 			t.Errorf("plans list what begins with %q", planned)
 		}
-		for _, cluster := range []string{"lab", "lock", "kept-quiet", "lab-quiet", long[:29], long[:30], long[:31], long} {
+		for _, cluster := range []string{
+			"lab", "lock", "kept-quiet", "lab-quiet", long[:29], long[:30], long[:31], long,
+		} {
 			for _, kind.Name = range []string{"note", "lock-note", "a-quiet", long} {
 				for _, item := range []string{"7", "worker-quiet", "job/worker", long, long + "/" + long} {
 					key := engine.Key{Kind: kind, Name: item}
 					name := storeOf(cluster).Annotations(key, 12).Name
-					if !strings.HasPrefix(name, prefix+cluster[:3]) || len(name) > longestName || name == storeOf(cluster).Annotations(key, 13).Name {
+					if !strings.HasPrefix(name, prefix+cluster[:3]) || len(name) > longestName ||
+						name == storeOf(cluster).Annotations(key, 13).Name {
 						t.Errorf("the object is named %q", name)
 					}
 					if spec.IsQuiet(name) == kind.Watched {
@@ -53,7 +56,8 @@ func TestItemName(t *testing.T) {
 	}
 	for name, quiet := range map[string]bool{
 		spec.LockName("lab", "group mnist"): true, spec.LockName(long, "group mnist"): true,
-		spec.ObjectName("lab", spec.KindFile, "mnist", "a-quiet"): false, "": false, "theirs-quiet.1": false, "theirs": false,
+		spec.ObjectName("lab", spec.KindFile, "mnist", "a-quiet"): false, "": false, "theirs-quiet.1": false,
+		"theirs": false,
 	} {
 		if spec.IsQuiet(name) != quiet {
 			t.Errorf("it is quiet that %q changes: %t", name, !quiet)

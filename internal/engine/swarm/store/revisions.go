@@ -32,11 +32,14 @@ func (s slot) isItem() bool { return s.kind != "" && s.kind != kindLock && s.kin
 // Annotations are the name and labels of the object for a revision of an item.
 func (s Items) Annotations(key engine.Key, revision int) swarm.Annotations {
 	number := strconv.Itoa(revision)
-	labels := map[string]string{spec.LabelCluster: s.in.Cluster, spec.LabelKind: key.Kind.Name, spec.LabelRevision: number}
+	labels := map[string]string{
+		spec.LabelCluster: s.in.Cluster, spec.LabelKind: key.Kind.Name, spec.LabelRevision: number,
+	}
 	if key.Name != "" {
 		labels[spec.LabelName] = key.Name
 	}
-	parts := slices.DeleteFunc([]string{s.in.Cluster, key.Kind.Name, key.Name, number}, func(part string) bool { return part == "" })
+	parts := slices.DeleteFunc([]string{s.in.Cluster, key.Kind.Name, key.Name, number},
+		func(part string) bool { return part == "" })
 	return swarm.Annotations{Name: spec.ItemName(key.Kind, parts...), Labels: labels}
 }
 
@@ -70,7 +73,8 @@ func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 		}
 		number := revisionOf(config)
 		if number == 0 {
-			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a positive number", spec.LabelRevision, config.Spec.Labels[spec.LabelRevision]))
+			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a positive number", spec.LabelRevision,
+				config.Spec.Labels[spec.LabelRevision]))
 		}
 		found = append(found, revision{number, config})
 	}
@@ -149,7 +153,8 @@ func (s Items) settle(ctx context.Context, item engine.Item, id string, after []
 		return errors.Join(err, s.in.Connection.RemoveConfig(ctx, id))
 	}
 	for _, r := range revisions[:len(revisions)-1] {
-		_ = s.in.Connection.RemoveConfig(ctx, r.config.ID) // the item is stored: the next writer removes what is left below it
+		// the item is stored: the next writer removes what is left below it
+		_ = s.in.Connection.RemoveConfig(ctx, r.config.ID)
 	}
 	return nil
 }
@@ -162,7 +167,8 @@ func (s Items) check(configs []swarm.Config, key engine.Key, expected int) error
 		return err
 	}
 	if last.number != expected {
-		return fmt.Errorf("%w: expected revision %d of %s of cluster %q, found %d", engine.ErrConflict, expected, key, s.in.Cluster, last.number)
+		return fmt.Errorf("%w: expected revision %d of %s of cluster %q, found %d", engine.ErrConflict, expected, key,
+			s.in.Cluster, last.number)
 	}
 	if key.Kind != domain.ClusterKind && !clusterAmong(configs, s.in.Cluster) {
 		return fmt.Errorf("cluster %q: %w", s.in.Cluster, engine.ErrNotFound)
@@ -172,7 +178,8 @@ func (s Items) check(configs []swarm.Config, key engine.Key, expected int) error
 
 // clusterAmong reports whether a cluster's document is among config objects.
 func clusterAmong(configs []swarm.Config, cluster string) bool {
-	return slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c) == slot{cluster: cluster, kind: domain.ClusterKind.Name} })
+	return slices.ContainsFunc(configs,
+		func(c swarm.Config) bool { return slotOf(c) == slot{cluster: cluster, kind: domain.ClusterKind.Name} })
 }
 
 // explainTaken returns the error for a name that is taken by a config object: usually another writer's to the same

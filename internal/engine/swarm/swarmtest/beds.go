@@ -82,7 +82,8 @@ func LoadMember(t *testing.T, bed *testbed.Bed) {
 func Connect(t *testing.T, bed *testbed.Bed, cluster string) (*dockerapi.Connection, *testbed.Proxy) {
 	t.Helper()
 	proxy := testbed.NewProxy(t, bed.Nodes[0])
-	c, err := dockerapi.New(domain.ClusterRef{Engine: dockerapi.EngineName, Name: cluster, Endpoint: proxy.Host()}, engine.Settings{})
+	c, err := dockerapi.New(domain.ClusterRef{Engine: dockerapi.EngineName, Name: cluster, Endpoint: proxy.Host()},
+		engine.Settings{})
 	Must(t, err)
 	return c, proxy
 }
@@ -100,12 +101,16 @@ func Leave(t *testing.T, c *dockerapi.Connection, config swarm.ConfigSpec) {
 // WantObjects checks which config objects a cluster has, by kind, name and revision.
 func WantObjects(t *testing.T, c *dockerapi.Connection, cluster string, want ...string) {
 	t.Helper()
-	configs, err := c.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, cluster))(context.WithoutCancel(t.Context())) // also called at the end of a test
+	// also called at the end of a test
+	configs, err := c.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, cluster))(context.WithoutCancel(t.Context()))
 	Must(t, err)
 	found := map[string]bool{}
 	for _, config := range configs {
 		labels := config.Spec.Labels
-		found[strings.Join(strings.Fields(labels[spec.LabelKind]+" "+labels[spec.LabelName]+" "+labels[spec.LabelRevision]), " ")] = true
+		found[strings.Join(strings.Fields(
+			labels[spec.LabelKind]+" "+labels[spec.LabelName]+" "+labels[spec.LabelRevision],
+		),
+			" ")] = true
 	}
 	expected := map[string]bool{}
 	for _, object := range want {

@@ -12,7 +12,9 @@ import (
 
 // Dies makes a change in a store, whose writer loses the manager behind a proxy at a moment: before one of its calls,
 // or after it. It reports whether the change was complete by then.
-func Dies(t *testing.T, s engine.Store, proxy *testbed.Proxy, change storetest.Change, moment int) (survived bool, err error) {
+func Dies(
+	t *testing.T, s engine.Store, proxy *testbed.Proxy, change storetest.Change, moment int,
+) (survived bool, err error) {
 	t.Helper()
 	call, loss := moment/2+1, testbed.Drop()
 	if moment%2 == 1 {

@@ -31,7 +31,8 @@ func Storage(t *testing.T, cluster string, keep func(dockerapi.Swarm) engine.Sto
 func Stored(t *testing.T, cluster string, keep func(dockerapi.Swarm) engine.Store) (dockerapi.Swarm, *testbed.Proxy) {
 	t.Helper()
 	in, proxy := Storage(t, cluster, keep)
-	_, err := engine.Put(t.Context(), in.Items, domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: dockerapi.EngineName}})
+	_, err := engine.Put(t.Context(), in.Items,
+		domain.ClusterDocument{Spec: domain.Cluster{Name: cluster, Engine: dockerapi.EngineName}})
 	Must(t, err)
 	return in, proxy
 }

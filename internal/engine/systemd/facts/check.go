@@ -38,18 +38,22 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 		}
 		other := hosts[names[j]]
 		if other.BootID == f.BootID {
-			problems.Add(address(name), "Host declared twice", "%q (%s) and %q (%s) are the same machine: both report the "+
-				"host name %s, the machine ID %s and the addresses %s. Remove one of them",
-				names[j], other.Address, name, f.Address, f.Hostname, f.MachineID, list(f.Addresses))
+			problems.Add(address(name), "Host declared twice",
+				"%q (%s) and %q (%s) are the same machine: both report the "+
+					"host name %s, the machine ID %s and the addresses %s. Remove one of them",
+				names[j], other.Address,
+				name, f.Address, f.Hostname, f.MachineID, list(f.Addresses))
 			continue
 		}
 		mend := []string{
 			f.Sudo("rm -f /etc/machine-id /var/lib/dbus/machine-id"), f.Sudo("systemd-machine-id-setup"),
 			f.Sudo("systemctl reboot"),
 		}
-		problems.Warn(address(name), "Duplicate machine ID", "%q (%s) and %q (%s) have the same machine ID, %s, although they "+
-			"are two machines: one is a clone of the other. Give the clone its own ID: %s",
-			names[j], other.Address, name, f.Address, f.MachineID, strings.Join(mend, " && "))
+		problems.Warn(address(name), "Duplicate machine ID",
+			"%q (%s) and %q (%s) have the same machine ID, %s, although they "+
+				"are two machines: one is a clone of the other. Give the clone its own ID: %s",
+			names[j], other.Address,
+			name, f.Address, f.MachineID, strings.Join(mend, " && "))
 	}
 	return problems
 }
@@ -87,10 +91,11 @@ const (
 // Lack is what a host lacks to be one of ours, or, as a warning, to be a good one.
 type Lack struct {
 	Subject Subject
-	// Summary names it in a few words. Found is the rest of a sentence about the host: what there is, and what is needed.
+	// Summary names it in a few words. Found is the rest of a sentence about the host: what there is, and what is
+	// needed.
 	Summary, Found string
-	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does; AsRoot tells that
-	// it is for root, who has to log in for that.
+	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does; AsRoot tells
+	// that it is for root, who has to log in for that.
 	Advice, Command string
 	AsRoot          bool
 	Warning         bool
@@ -138,16 +143,19 @@ func (c *check) root() {
 	lack := Lack{Subject: SubjectRoot, Summary: "No root access", Advice: "On the host, run"}
 	switch {
 	case c.UserID == 0:
-		lack.Found, lack.Advice = fmt.Sprintf("does not allow %s to run commands as root, despite user ID 0; %s", c.User, needs), ""
+		lack.Found, lack.Advice = fmt.Sprintf("does not allow %s to run commands as root, despite user ID 0; %s",
+			c.User, needs), ""
 	case c.Refusal == noSudo:
 		lack.Found = fmt.Sprintf("has no sudo, and %s (user ID %d) is not root; %s", c.User, c.UserID, needs)
 		lack.Advice = `Log in as root (address = "root@…"), or run as root on the host`
 		lack.Command, lack.AsRoot = c.install("sudo")+" && "+strings.Replace(allow(c.User), "sudo ", "", 1), true
 	case strings.Contains(c.Refusal, "tty"):
-		lack.Found = fmt.Sprintf("allows %s (user ID %d) to use sudo only from a terminal (%s); %s", c.User, c.UserID, c.Refusal, needs)
+		lack.Found = fmt.Sprintf("allows %s (user ID %d) to use sudo only from a terminal (%s); %s", c.User, c.UserID,
+			c.Refusal, needs)
 		lack.Command = sudoers("Defaults:"+c.User+" !requiretty", "trainyard-tty")
 	default:
-		lack.Found = fmt.Sprintf("does not allow %s (user ID %d) to use sudo without a password (%s); %s", c.User, c.UserID, c.Refusal, needs)
+		lack.Found = fmt.Sprintf("does not allow %s (user ID %d) to use sudo without a password (%s); %s", c.User,
+			c.UserID, c.Refusal, needs)
 		lack.Command = allow(c.User)
 	}
 	c.add(lack)
@@ -166,7 +174,8 @@ func (c *check) systemd() {
 		lack.Advice = "Use another host, or install a distribution with systemd on this one"
 	case !c.SystemdRuns:
 		lack.Found = fmt.Sprintf("has systemd %d, but PID 1 is %s; %s", c.Systemd, c.first(), needs)
-		lack.Advice = "If it is a container, use the machine that it runs on; otherwise boot it with init=/lib/systemd/systemd"
+		lack.Advice = "If it is a container, use the machine that it runs on; otherwise boot it with " +
+			"init=/lib/systemd/systemd"
 	case c.Systemd < oldestSystemd:
 		lack.Summary = "systemd too old"
 		lack.Found = fmt.Sprintf("has systemd %d (%s); %s", c.Systemd, c.system(), needs)
@@ -203,8 +212,10 @@ func (c *check) architecture(known []string) {
 	}
 	if c.Architecture != "" {
 		lack.Summary = "No program for the architecture"
-		lack.Found = fmt.Sprintf("has the architecture %s (%s); Trainyard has programs for %s", c.Architecture, c.Machine, list(known))
-		lack.Advice = fmt.Sprintf("Set one for it in the provider's configuration: agent_binaries = { %s = \"PATH\" }", c.Architecture)
+		lack.Found = fmt.Sprintf("has the architecture %s (%s); Trainyard has programs for %s", c.Architecture,
+			c.Machine, list(known))
+		lack.Advice = fmt.Sprintf("Set one for it in the provider's configuration: agent_binaries = { %s = \"PATH\" }",
+			c.Architecture)
 	}
 	c.add(lack)
 }
@@ -235,7 +246,8 @@ func (c *check) identity() {
 		return
 	}
 	c.add(Lack{
-		Subject: SubjectIdentity, Summary: "No machine ID", Found: "has no machine ID in /etc/machine-id, which identifies a host",
+		Subject: SubjectIdentity, Summary: "No machine ID",
+		Found:  "has no machine ID in /etc/machine-id, which identifies a host",
 		Advice: "Create one", Command: c.Sudo("systemd-machine-id-setup"),
 	})
 }
@@ -267,7 +279,8 @@ func (c *check) disk() {
 		look := "du -xh --max-depth=2 " + sshclient.Quote(at.Mount) + " | sort -h | tail -n 20"
 		c.add(Lack{
 			Subject: SubjectDisk, Summary: "Disk full",
-			Found:  fmt.Sprintf("has %d MiB free in %s (mounted at %s); at least %d MiB are needed", free, at.Folder, at.Mount, LeastFreeMiB),
+			Found: fmt.Sprintf("has %d MiB free in %s (mounted at %s); at least %d MiB are needed", free, at.Folder,
+				at.Mount, LeastFreeMiB),
 			Advice: "See what uses the space", Command: c.Sudo(look),
 		})
 	}
@@ -280,7 +293,8 @@ func (c *check) remount(option string) string {
 func (c *check) controlGroups() {
 	lack := Lack{Subject: SubjectControlGroups, Warning: true}
 	if c.ControlGroups == "" {
-		lack.Summary, lack.Found = "No control groups", "has no control groups mounted: members' limits are not enforced"
+		lack.Summary, lack.Found = "No control groups",
+			"has no control groups mounted: members' limits are not enforced"
 		lack.Advice = "Boot the host with systemd.unified_cgroup_hierarchy=1 on the kernel command line"
 		c.add(lack)
 		return

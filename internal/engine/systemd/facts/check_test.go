@@ -29,18 +29,30 @@ func TestCheck(t *testing.T) {
 		"a minute off": {change: func(f *Facts) { f.Apart = time.Minute }},
 		"no sudo without a password": {
 			change: func(f *Facts) { f.Root, f.Refusal = false, "a password is required" }, want: "No root access",
-			parts: []string{`does not allow ops (user ID 1000) to use sudo without a password (a password is required)`, "needs root or", "echo 'ops ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard"},
+			parts: []string{
+				`does not allow ops (user ID 1000) to use sudo without a password (a password is required)`,
+				"needs root or", "echo 'ops ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard",
+			},
 		},
 		"no sudo at all": {
-			change: func(f *Facts) { f.Root, f.Refusal, f.OS.IDs = false, noSudo, []string{"rocky", "rhel"} }, want: "No root access",
-			parts: []string{"has no sudo", `address = "root@…"`, "dnf install -y sudo && echo 'ops ALL=(ALL) NOPASSWD: ALL' | tee /etc/sudoers.d/trainyard"},
+			change: func(f *Facts) { f.Root, f.Refusal, f.OS.IDs = false, noSudo, []string{"rocky", "rhel"} },
+			want:   "No root access",
+			parts: []string{
+				"has no sudo", `address = "root@…"`,
+				"dnf install -y sudo && echo 'ops ALL=(ALL) NOPASSWD: ALL' | tee /etc/sudoers.d/trainyard",
+			},
 		},
 		"sudo with a terminal": {
-			change: func(f *Facts) { f.Root, f.Refusal = false, "sorry, you must have a tty to run sudo" }, want: "No root access",
-			parts: []string{"only from a terminal", "echo 'Defaults:ops !requiretty' | sudo tee /etc/sudoers.d/trainyard-tty"},
+			change: func(f *Facts) { f.Root, f.Refusal = false, "sorry, you must have a tty to run sudo" },
+			want:   "No root access",
+			parts: []string{
+				"only from a terminal", "echo 'Defaults:ops !requiretty' | sudo tee /etc/sudoers.d/trainyard-tty",
+			},
 		},
 		"no systemd": {
-			change: func(f *Facts) { f.Systemd, f.SystemdRuns, f.Init, f.OS.Name = 0, false, "init", "Alpine Linux v3.20" }, want: "No systemd",
+			change: func(f *Facts) {
+				f.Systemd, f.SystemdRuns, f.Init, f.OS.Name = 0, false, "init", "Alpine Linux v3.20"
+			}, want: "No systemd",
 			parts: []string{"Alpine Linux v3.20, with init as PID 1", "systemd 247 or newer", "Use another host"},
 		},
 		"systemd not first": {
@@ -52,8 +64,9 @@ func TestCheck(t *testing.T) {
 			parts: []string{"systemd 245 (Ubuntu 20.04 LTS)", "systemd 247 or newer", "sudo do-release-upgrade"},
 		},
 		"another architecture": {
-			change: func(f *Facts) { f.Machine, f.Architecture = "aarch64", "arm64" }, want: "No program for the architecture",
-			parts: []string{"arm64 (aarch64)", "programs for amd64", `agent_binaries = { arm64 = "PATH" }`},
+			change: func(f *Facts) { f.Machine, f.Architecture = "aarch64", "arm64" },
+			want:   "No program for the architecture",
+			parts:  []string{"arm64 (aarch64)", "programs for amd64", `agent_binaries = { arm64 = "PATH" }`},
 		},
 		"an unknown architecture": {
 			change: func(f *Facts) { f.Machine, f.Architecture = "vax", "" }, want: "Unknown architecture",
@@ -68,8 +81,12 @@ func TestCheck(t *testing.T) {
 			parts: []string{"/etc/machine-id", "sudo systemd-machine-id-setup"},
 		},
 		"a read-only disk": {
-			change: func(f *Facts) { f.Home.Writable, f.Home.MountOptions = false, []string{"ro", "noexec"} }, want: "Read-only disk",
-			parts: []string{"mounted at /data/my disk (ro,noexec)", "/var/lib/trainyard", "sudo mount -o remount,rw '/data/my disk'"},
+			change: func(f *Facts) { f.Home.Writable, f.Home.MountOptions = false, []string{"ro", "noexec"} },
+			want:   "Read-only disk",
+			parts: []string{
+				"mounted at /data/my disk (ro,noexec)", "/var/lib/trainyard",
+				"sudo mount -o remount,rw '/data/my disk'",
+			},
 		},
 		"a disk without programs": {
 			change: func(f *Facts) { f.Home.MountOptions = []string{"rw", "noexec"} }, want: "Disk mounted noexec",
@@ -77,7 +94,9 @@ func TestCheck(t *testing.T) {
 		},
 		"a full disk": {
 			change: func(f *Facts) { f.Home.FreeBytes = 499 << 20 }, want: "Disk full",
-			parts: []string{"499 MiB free in /data/my disk/trainyard", "at least 500", "sudo du -xh --max-depth=2 '/data/my disk'"},
+			parts: []string{
+				"499 MiB free in /data/my disk/trainyard", "at least 500", "sudo du -xh --max-depth=2 '/data/my disk'",
+			},
 		},
 		"a disk that can't be looked at": {
 			change: func(f *Facts) { f.Root, f.Home = false, Home{Folder: "/var/lib"} }, want: "No root access",
@@ -96,11 +115,14 @@ func TestCheck(t *testing.T) {
 		},
 		"a clock ahead": {
 			change: func(f *Facts) { f.Apart = time.Minute + time.Second }, want: "Clock skew", warning: true,
-			parts: []string{"1m1s ahead of", "2026-11-24T13:59:05Z", "a minute is allowed", "sudo timedatectl set-ntp true"},
+			parts: []string{
+				"1m1s ahead of", "2026-11-24T13:59:05Z", "a minute is allowed", "sudo timedatectl set-ntp true",
+			},
 		},
 		"a clock behind": {
-			change: func(f *Facts) { f.User, f.UserID, f.Apart = "root", 0, -time.Hour }, want: "Clock skew", warning: true,
-			parts: []string{"1h0m0s behind", ": timedatectl set-ntp true"},
+			change: func(f *Facts) { f.User, f.UserID, f.Apart = "root", 0, -time.Hour }, want: "Clock skew",
+			warning: true,
+			parts:   []string{"1h0m0s behind", ": timedatectl set-ntp true"},
 		},
 		"no clock": {change: func(f *Facts) { f.Clock = time.Time{} }, want: "Clock unknown", warning: true},
 	} {
@@ -131,7 +153,8 @@ func TestCheck(t *testing.T) {
 
 // TestCheckAtOnce: all problems are reported together.
 func TestCheckAtOnce(t *testing.T) {
-	got := summaries(Check("gpu1", Facts{UserID: 1000, Root: true, Home: Home{Folder: "/var/lib"}, Lacks: []string{"gzip"}}, nil))
+	got := summaries(Check("gpu1",
+		Facts{UserID: 1000, Root: true, Home: Home{Folder: "/var/lib"}, Lacks: []string{"gzip"}}, nil))
 	want := []string{
 		"No systemd", "Unknown architecture", "Commands missing", "No machine ID", "Read-only disk", "Disk full",
 		"No control groups", "Clock unknown",
@@ -148,14 +171,21 @@ func TestCheckAll(t *testing.T) {
 	apart.MachineID = strings.Repeat("0", 32)
 	broken := good()
 	broken.MachineID = ""
-	problems := CheckAll(map[string]Facts{"a": one, "b": other, "c": copied, "d": apart, "e": broken, "f": broken}, []string{"amd64"})
+	problems := CheckAll(map[string]Facts{"a": one, "b": other, "c": copied, "d": apart, "e": broken, "f": broken},
+		[]string{"amd64"})
 	want := []string{"Host declared twice", "Duplicate machine ID", "No machine ID", "No machine ID"}
 	if diff := cmp.Diff(want, summaries(problems)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	for i, parts := range [][]string{
-		{`hosts["b"].address`, `"a" (ops@10.0.0.5) and "b" (gpu1.lab.example) are the same machine`, "gpu1", someMachine, "10.0.0.5, fd00::2", "Remove one of them"},
-		{`hosts["c"].address`, `"a" (ops@10.0.0.5) and "c" (ops@10.0.0.6) have the same machine ID`, "sudo systemd-machine-id-setup && sudo systemctl reboot"},
+		{
+			`hosts["b"].address`, `"a" (ops@10.0.0.5) and "b" (gpu1.lab.example) are the same machine`, "gpu1",
+			someMachine, "10.0.0.5, fd00::2", "Remove one of them",
+		},
+		{
+			`hosts["c"].address`, `"a" (ops@10.0.0.5) and "c" (ops@10.0.0.6) have the same machine ID`,
+			"sudo systemd-machine-id-setup && sudo systemctl reboot",
+		},
 	} {
 		for _, part := range parts {
 			if !strings.Contains(problems[i].Error(), part) {

@@ -29,7 +29,8 @@ func TestHost(t *testing.T) {
 	t.Cleanup(func() { run("userdel --remove --force guest 2>/dev/null || ! id guest; rm -rf /var/lib/trainyard") })
 	digest := strings.Repeat("0a", 32)
 	run("mkdir -p -m 700 /var/lib/trainyard && cd /var/lib/trainyard && mkdir -p clusters/lab bin/" + digest +
-		" && printf program >bin/" + digest + "/trainyard && printf half >bin/.upload.1 && chmod 755 bin/*/* bin/.upload.1")
+		" && printf program >bin/" + digest +
+		"/trainyard && printf half >bin/.upload.1 && chmod 755 bin/*/* bin/.upload.1")
 
 	views := map[string]Facts{}
 	for _, user := range []string{"root", "ops", "guest"} {
@@ -48,7 +49,8 @@ func TestHost(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("as %s (-want +got):\n%s", user, diff)
 		}
-		if f.Systemd < oldestSystemd || f.Glibc == "" || f.ControlGroups == "" || f.Capacity.CPUs < 1 || f.Capacity.MemoryMiB < 1 || f.Apart != 0 {
+		if f.Systemd < oldestSystemd || f.Glibc == "" || f.ControlGroups == "" || f.Capacity.CPUs < 1 ||
+			f.Capacity.MemoryMiB < 1 || f.Apart != 0 {
 			t.Errorf("as %s: %+v", user, f)
 		}
 		if len(f.Loaders) == 0 || !strings.Contains(f.Loaders[0], "ld-linux") {
@@ -60,7 +62,9 @@ func TestHost(t *testing.T) {
 		known, err := os.ReadFile(bed.KnownHosts)
 		must(t, err)
 		// The host may have keys that its server does not use.
-		if !slices.ContainsFunc(f.HostKeys, func(key string) bool { return strings.Contains(string(known), " "+key+"\n") }) {
+		if !slices.ContainsFunc(f.HostKeys, func(key string) bool {
+			return strings.Contains(string(known), " "+key+"\n")
+		}) {
 			t.Errorf("as %s, its keys are %q", user, f.HostKeys)
 		}
 		var programs []Program
@@ -81,7 +85,8 @@ func TestHost(t *testing.T) {
 	guest, err := Read(t.Context(), as(t, bed, host, "guest"))
 	must(t, err)
 	problems = Check("gpu1", guest, []string{runtime.GOARCH})
-	if diff := cmp.Diff([]string{"No root access"}, faults(problems)); diff != "" || !strings.Contains(problems.Error(), "(a password is required)") {
+	if diff := cmp.Diff([]string{"No root access"}, faults(problems)); diff != "" ||
+		!strings.Contains(problems.Error(), "(a password is required)") {
 		t.Errorf("(-want +got):\n%s\n%v", diff, problems)
 	}
 	// Following the advice helps.
@@ -132,7 +137,8 @@ func onHost(t *testing.T, host *testbed.Host, command string) string {
 
 // faults returns the summaries of errors, without warnings: a kernel without some feature is no fault of the host.
 func faults(problems domain.Problems) []string {
-	return summaries(slices.DeleteFunc(slices.Clone(problems), func(problem domain.Problem) bool { return problem.Warning }))
+	return summaries(slices.DeleteFunc(slices.Clone(problems),
+		func(problem domain.Problem) bool { return problem.Warning }))
 }
 
 // as returns a client of a host that logs in as a user.

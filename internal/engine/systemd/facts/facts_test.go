@@ -43,10 +43,12 @@ func TestShells(t *testing.T) {
 			must(t, err)
 			hostname, err := os.Hostname()
 			must(t, err)
-			if f.UserID != os.Getuid() || f.Hostname != hostname || f.Architecture != runtime.GOARCH || f.BootID == "" || f.Kernel == "" {
+			if f.UserID != os.Getuid() || f.Hostname != hostname || f.Architecture != runtime.GOARCH ||
+				f.BootID == "" || f.Kernel == "" {
 				t.Errorf("it is %+v", f)
 			}
-			if f.Capacity.CPUs != float64(runtime.NumCPU()) || f.Capacity.MemoryMiB < 1 || f.Home.FreeBytes < 1 || f.Home.Mount == "" || f.Home.Folder == "" {
+			if f.Capacity.CPUs != float64(runtime.NumCPU()) || f.Capacity.MemoryMiB < 1 || f.Home.FreeBytes < 1 ||
+				f.Home.Mount == "" || f.Home.Folder == "" {
 				t.Errorf("it has %+v, %+v", f.Capacity, f.Home)
 			}
 			if f.Clock.Before(before) || f.Clock.After(time.Now()) {
@@ -65,10 +67,20 @@ func TestRead(t *testing.T) {
 		root     bool
 		refusal  string
 	}{
-		"root":             {commands: map[string]string{"id": "echo 0"}, root: true},
-		"sudo":             {commands: map[string]string{"id": `[ "$ROOT" ] && echo 0 || echo 1000`, "sudo": `shift; ROOT=1 exec "$@"`}, root: true},
-		"no password":      {commands: map[string]string{"id": "echo 1000", "sudo": "printf 'We trust you\nsudo: a password is required\n' >&2; exit 1"}, refusal: "a password is required"},
-		"not all commands": {commands: map[string]string{"id": "echo 1000", "sudo": `[ "$2" = true ] || { echo "sudo: no" >&2; exit 1; }`}, refusal: "no"},
+		"root": {commands: map[string]string{"id": "echo 0"}, root: true},
+		"sudo": {
+			commands: map[string]string{"id": `[ "$ROOT" ] && echo 0 || echo 1000`, "sudo": `shift; ROOT=1 exec "$@"`},
+			root:     true,
+		},
+		"no password": {commands: map[string]string{
+			"id": "echo 1000", "sudo": "printf 'We trust you\nsudo: a password is required\n' >&2; exit 1",
+		}, refusal: "a password is required"},
+		"not all commands": {
+			commands: map[string]string{
+				"id": "echo 1000", "sudo": `[ "$2" = true ] || { echo "sudo: no" >&2; exit 1; }`,
+			},
+			refusal: "no",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
@@ -87,8 +99,10 @@ func TestRead(t *testing.T) {
 
 func TestReadFails(t *testing.T) {
 	sshd.Isolate(t)
-	nologin := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"sh -s": {Stdout: "This account is not available.\n"}}})
-	if _, err := Read(t.Context(), clientOf(t, nologin)); !errors.Is(err, errNoShell) || !strings.Contains(err.Error(), nologin.Addr+": ") {
+	nologin := sshd.Start(t,
+		sshd.Options{Commands: map[string]sshd.Command{"sh -s": {Stdout: "This account is not available.\n"}}})
+	if _, err := Read(t.Context(), clientOf(t, nologin)); !errors.Is(err, errNoShell) ||
+		!strings.Contains(err.Error(), nologin.Addr+": ") {
 		t.Errorf("the error is %v", err)
 	}
 	failing := sshd.Start(t, sshd.Options{})

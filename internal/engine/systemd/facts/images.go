@@ -24,7 +24,8 @@ func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain
 func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "image"}, "No Docker Engine",
 		"host %q has no running Docker Engine, and role %q needs one for its image %q: %s. "+
-			"Install it: sudo apt-get install -y docker.io (Debian, Ubuntu), or see docs.docker.com/engine/install; if it is installed, start it: sudo systemctl enable --now docker",
+			"Install it: sudo apt-get install -y docker.io (Debian, Ubuntu), or see docs.docker.com/engine/install; "+
+			"if it is installed, start it: sudo systemctl enable --now docker",
 		spec.Host, spec.Role, spec.Image, why)
 }
 
@@ -33,7 +34,8 @@ func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 func NoToolkit(problems *domain.Problems, spec domain.MemberSpec, restart string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, "No container toolkit",
 		"host %q lacks NVIDIA's container toolkit, and role %q needs it for GPUs in containers: %s not found. "+
-			"Install it: sudo apt-get install -y nvidia-container-toolkit, from NVIDIA's package repository (docs.nvidia.com/datacenter/cloud-native/container-toolkit). "+
+			"Install it: sudo apt-get install -y nvidia-container-toolkit, from NVIDIA's package repository "+
+			"(docs.nvidia.com/datacenter/cloud-native/container-toolkit). "+
 			"Then run %s, as Docker Engine looks for it only at startup; its default runtime need not change",
 		spec.Host, spec.Role, ToolkitHook, restart)
 }

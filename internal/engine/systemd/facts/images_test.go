@@ -15,20 +15,27 @@ func TestCheckImage(t *testing.T) {
 		gpus  bool
 		want  []string
 	}{
-		"all":                {Facts{Docker: docker, NVIDIA: toolkit}, true, nil},
-		"no GPUs":            {Facts{Docker: docker}, false, nil},
-		"no toolkit":         {Facts{Docker: docker}, true, []string{"lacks NVIDIA's container toolkit"}},
-		"a silent one":       {Facts{Docker: Docker{Socket: "/run/docker.sock", Silent: true}}, false, []string{"has no running Docker Engine"}},
-		"no Docker Engine":   {Facts{NVIDIA: toolkit}, false, []string{"has no running Docker Engine"}},
-		"neither of the two": {Facts{}, true, []string{"has no running Docker Engine", "lacks NVIDIA's container toolkit"}},
+		"all":        {Facts{Docker: docker, NVIDIA: toolkit}, true, nil},
+		"no GPUs":    {Facts{Docker: docker}, false, nil},
+		"no toolkit": {Facts{Docker: docker}, true, []string{"lacks NVIDIA's container toolkit"}},
+		"a silent one": {
+			Facts{Docker: Docker{Socket: "/run/docker.sock", Silent: true}}, false,
+			[]string{"has no running Docker Engine"},
+		},
+		"no Docker Engine": {Facts{NVIDIA: toolkit}, false, []string{"has no running Docker Engine"}},
+		"neither of the two": {
+			Facts{}, true, []string{"has no running Docker Engine", "lacks NVIDIA's container toolkit"},
+		},
 	} {
-		problems := CheckImage(test.facts, domain.MemberSpec{Host: "gpu1", Role: "worker", Image: "trainer:1"}, test.gpus)
+		problems := CheckImage(test.facts, domain.MemberSpec{Host: "gpu1", Role: "worker", Image: "trainer:1"},
+			test.gpus)
 		if len(problems) != len(test.want) {
 			t.Errorf("%s: got %v", name, problems)
 			continue
 		}
 		for i, says := range test.want {
-			if !strings.HasPrefix(problems[i].Detail, `host "gpu1" `+says) || !strings.Contains(problems[i].Detail, `"worker"`) {
+			if !strings.HasPrefix(problems[i].Detail, `host "gpu1" `+says) ||
+				!strings.Contains(problems[i].Detail, `"worker"`) {
 				t.Errorf("%s: got %v, want what says %q", name, problems[i], says)
 			}
 		}

@@ -22,14 +22,16 @@ func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 	case need.Loader == "":
 		return "", ""
 	case f.Glibc != "" && libc.Older(f.Glibc, need.Glibc):
-		return fmt.Sprintf("has glibc %s (%s), and %s needs glibc %s or newer", f.Glibc, here.system(), program, need.Glibc),
+		return fmt.Sprintf("has glibc %s (%s), and %s needs glibc %s or newer", f.Glibc, here.system(), program,
+				need.Glibc),
 			upgrade + ", or build the program with an older glibc"
 	case need.Glibc != "" && f.Glibc == "", !slices.Contains(f.Loaders, need.Loader):
 		needs := need.Loader
 		if need.Glibc != "" {
 			needs += " of glibc " + need.Glibc + " or newer"
 		}
-		return fmt.Sprintf("has a different C library (%s) than %s needs: the program needs the loader %s, and the host's loader is %s",
+		return fmt.Sprintf("has a different C library (%s) than %s needs: the program needs the loader %s, and the "+
+			"host's loader is %s",
 			here.system(), program, needs, list(f.Loaders)), "use a host with that C library"
 	}
 	return "", ""
@@ -38,16 +40,19 @@ func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 // CheckProgram adds the problem of a host that can't start a program that every host needs.
 func CheckProgram(problems *domain.Problems, host string, f Facts, program string, need libc.Need) {
 	if why, mend := f.CantStart(program, need); why != "" {
-		problems.Add(address(host), "Program can't be started", "host %q (%s) %s. Build it with CGO_ENABLED=0, so that it needs no C library, or %s",
-			host, f.Address, why, mend)
+		problems.Add(address(host), "Program can't be started",
+			"host %q (%s) %s. Build it with CGO_ENABLED=0, so that it needs no C library, or %s",
+			host, f.Address, why,
+			mend)
 	}
 }
 
 // CheckAgent warns about a host with GPUs that can't start the agent that reads them.
 func CheckAgent(problems *domain.Problems, host string, f Facts, agent string, need libc.Need) {
 	if why, mend := f.CantStart(agent, need); why != "" && f.NVIDIA.present() {
-		problems.Warn(address(host), noGPUs, "host %q (%s) %s. It still reports usage and runs members, but none can use its GPUs. "+
-			"To use them, %s", host, f.Address, why, mend)
+		problems.Warn(address(host), noGPUs,
+			"host %q (%s) %s. It still reports usage and runs members, but none can use its GPUs. "+
+				"To use them, %s", host, f.Address, why, mend)
 	}
 }
 

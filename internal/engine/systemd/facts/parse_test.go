@@ -79,8 +79,11 @@ func fullFacts() Facts {
 		Machine: "x86_64", Architecture: "amd64", Kernel: "6.1.0-28-amd64",
 		OS:   OS{Name: "Ubuntu 24.04.1 LTS", IDs: []string{"ubuntu", "debian"}},
 		Init: "systemd", Systemd: 255, SystemdRuns: true,
-		ControlGroups: ControlGroups2, Controllers: []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"},
-		SELinux: true, Glibc: "2.39", Loaders: []string{"/lib64/ld-linux-x86-64.so.2"}, Python: "3.12.3", Lacks: []string{"gzip"},
+		ControlGroups: ControlGroups2, Controllers: []string{
+			"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma",
+		},
+		SELinux: true, Glibc: "2.39", Loaders: []string{"/lib64/ld-linux-x86-64.so.2"}, Python: "3.12.3",
+		Lacks:    []string{"gzip"},
 		Capacity: domain.Capacity{CPUs: 64, MemoryMiB: 515786},
 		Home: Home{
 			Folder: "/data/my disk/trainyard", FreeBytes: 50241860 << 10, Writable: true,
@@ -107,25 +110,54 @@ func TestParse(t *testing.T) {
 		output string
 		want   Facts
 	}{
-		"everything":             {full, fullFacts()},
-		"lines of DOS":           {strings.ReplaceAll(full, "\n", "\r\n"), fullFacts()},
-		"nothing":                {begun(""), none},
-		"the last of two":        {"facts=begin\nuser=a\nroot=0\nfacts=begin\nuser=b\nfacts=end\nuser=c\n", with(func(f *Facts) { f.User = "b" })},
-		"no sudo":                {begun("refusal=sudo: a password is required\nroot=1000\n"), with(func(f *Facts) { f.Refusal = "a password is required" })},
-		"musl":                   {begun("glibc=\nldd=musl libc (x86_64)\n"), none},
-		"glibc by ldd":           {begun("ldd=ldd (GNU libc) 2.34\n"), with(func(f *Facts) { f.Glibc = "2.34" })},
-		"glibc by Debian's ldd":  {begun("ldd=ldd (Debian GLIBC 2.36-9+deb12u9) 2.36\n"), with(func(f *Facts) { f.Glibc = "2.36" })},
-		"an old date":            {begun("clock=1795528745.%N\n"), with(func(f *Facts) { f.Clock = time.Unix(1795528745, 0) })},
-		"no clock":               {begun("clock=now\n"), none},
-		"an unknown machine":     {begun("machine=vax\n"), with(func(f *Facts) { f.Machine = "vax" })},
-		"a silent Engine":        {begun("docker_socket=/run/docker.sock\ndocker=silent\n"), with(func(f *Facts) { f.Docker = Docker{Socket: "/run/docker.sock", Silent: true} })},
-		"a driver by /sys":       {begun("nvidia=535.183.01\n"), with(func(f *Facts) { f.NVIDIA.Driver = "535.183.01" })},
-		"numbers that are none":  {begun("user_id=-5\ncpus=many\nmemory=MemTotal: 99999999999999999999 kB\nfree=x -1 y\nsystemd=systemd v2\nport=FFFFF\nport=0\n"), none},
-		"groups that are none":   {begun("control_groups=3\n"), none},
-		"programs that are none": {begun("program=1 abc/trainyard\nprogram=1 " + someDigest + "/../x\nprogram=1 " + someDigest + "/.upload.x\nprogram=\n"), none},
-		"IDs that are none":      {begun("machine_id=uninitialized\nboot_id=" + strings.Repeat("x", 36) + "\n"), none},
-		"what moves the cursor":  {begun("hostname=gpu\x1b[2J1\u202e\xff\n"), with(func(f *Facts) { f.Hostname = "gpu[2J1" })},
-		"a long value":           {begun("hostname=" + strings.Repeat("é", mostValue) + "\n"), with(func(f *Facts) { f.Hostname = strings.Repeat("é", (mostValue-len("hostname="))/2) })},
+		"everything":   {full, fullFacts()},
+		"lines of DOS": {strings.ReplaceAll(full, "\n", "\r\n"), fullFacts()},
+		"nothing":      {begun(""), none},
+		"the last of two": {
+			"facts=begin\nuser=a\nroot=0\nfacts=begin\nuser=b\nfacts=end\nuser=c\n",
+			with(func(f *Facts) { f.User = "b" }),
+		},
+		"no sudo": {
+			begun("refusal=sudo: a password is required\nroot=1000\n"),
+			with(func(f *Facts) { f.Refusal = "a password is required" }),
+		},
+		"musl":         {begun("glibc=\nldd=musl libc (x86_64)\n"), none},
+		"glibc by ldd": {begun("ldd=ldd (GNU libc) 2.34\n"), with(func(f *Facts) { f.Glibc = "2.34" })},
+		"glibc by Debian's ldd": {
+			begun("ldd=ldd (Debian GLIBC 2.36-9+deb12u9) 2.36\n"), with(func(f *Facts) { f.Glibc = "2.36" }),
+		},
+		"an old date": {
+			begun("clock=1795528745.%N\n"), with(func(f *Facts) { f.Clock = time.Unix(1795528745, 0) }),
+		},
+		"no clock":           {begun("clock=now\n"), none},
+		"an unknown machine": {begun("machine=vax\n"), with(func(f *Facts) { f.Machine = "vax" })},
+		"a silent Engine": {
+			begun("docker_socket=/run/docker.sock\ndocker=silent\n"),
+			with(func(f *Facts) { f.Docker = Docker{Socket: "/run/docker.sock", Silent: true} }),
+		},
+		"a driver by /sys": {
+			begun("nvidia=535.183.01\n"), with(func(f *Facts) { f.NVIDIA.Driver = "535.183.01" }),
+		},
+		"numbers that are none": {
+			begun(
+				"user_id=-5\ncpus=many\nmemory=MemTotal: 99999999999999999999 kB\nfree=x -1 y\nsystemd=systemd v2\nport=FFFFF\nport=0\n",
+			),
+			none,
+		},
+		"groups that are none": {begun("control_groups=3\n"), none},
+		"programs that are none": {
+			begun("program=1 abc/trainyard\nprogram=1 " + someDigest + "/../x\nprogram=1 " + someDigest +
+				"/.upload.x\nprogram=\n"),
+			none,
+		},
+		"IDs that are none": {begun("machine_id=uninitialized\nboot_id=" + strings.Repeat("x", 36) + "\n"), none},
+		"what moves the cursor": {
+			begun("hostname=gpu\x1b[2J1\u202e\xff\n"), with(func(f *Facts) { f.Hostname = "gpu[2J1" }),
+		},
+		"a long value": {
+			begun("hostname=" + strings.Repeat("é", mostValue) + "\n"),
+			with(func(f *Facts) { f.Hostname = strings.Repeat("é", (mostValue-len("hostname="))/2) }),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse([]byte(test.output))
@@ -164,7 +196,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		for _, text := range []string{facts.User, facts.Hostname, facts.OS.Name, facts.Home.Folder, facts.Docker.Socket, facts.Refusal} {
+		for _, text := range []string{
+			facts.User, facts.Hostname, facts.OS.Name, facts.Home.Folder, facts.Docker.Socket, facts.Refusal,
+		} {
 			if len(text) > mostValue || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q is kept", text)
 			}

@@ -23,7 +23,8 @@ func TestInstallOnHost(t *testing.T) {
 	host := bed.Hosts[0]
 	address, err := sshclient.ParseHost("ops@" + host.SSH)
 	must(t, err)
-	client, err := sshclient.New(address, sshclient.Credentials{IdentityFiles: []string{bed.KeyFile}, KnownHosts: []string{bed.KnownHosts}}, 0)
+	client, err := sshclient.New(address,
+		sshclient.Credentials{IdentityFiles: []string{bed.KeyFile}, KnownHosts: []string{bed.KnownHosts}}, 0)
 	must(t, err)
 	read := func() facts.Facts {
 		t.Helper()

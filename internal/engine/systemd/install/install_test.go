@@ -206,11 +206,25 @@ func TestInstallFails(t *testing.T) {
 		changed bool
 		parts   []string
 	}{
-		"a full disk":            {stubs: full, f: bare, parts: []string{"the disk is full, and /var/lib/trainyard/bin needs 2 MiB", "No space left on device", "free some space"}},
-		"too little room":        {f: facts.Facts{Root: true, Home: facts.Home{FreeBytes: 1<<20 - 1}}, parts: []string{"the disk is full", "0 MiB free"}},
-		"a file that changed":    {f: bare, changed: true, parts: []string{"exited with status 65: received digest", "changed meanwhile: run terraform apply again"}},
-		"a host without sudo":    {stubs: map[string]string{"sudo": `echo "sudo: a password is required" >&2; exit 1`}, f: facts.Facts{UserID: 1000, Home: bare.Home}, parts: []string{"exited with status 1: sudo: a password is required"}},
-		"a host without digests": {stubs: map[string]string{"sha256sum": "exit 127"}, f: bare, parts: []string{"exited with status 127"}},
+		"a full disk": {stubs: full, f: bare, parts: []string{
+			"the disk is full, and /var/lib/trainyard/bin needs 2 MiB", "No space left on device", "free some space",
+		}},
+		"too little room": {
+			f:     facts.Facts{Root: true, Home: facts.Home{FreeBytes: 1<<20 - 1}},
+			parts: []string{"the disk is full", "0 MiB free"},
+		},
+		"a file that changed": {
+			f: bare, changed: true,
+			parts: []string{"exited with status 65: received digest", "changed meanwhile: run terraform apply again"},
+		},
+		"a host without sudo": {
+			stubs: map[string]string{"sudo": `echo "sudo: a password is required" >&2; exit 1`},
+			f:     facts.Facts{UserID: 1000, Home: bare.Home},
+			parts: []string{"exited with status 1: sudo: a password is required"},
+		},
+		"a host without digests": {
+			stubs: map[string]string{"sha256sum": "exit 127"}, f: bare, parts: []string{"exited with status 127"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, server := startHost(t, test.stubs)

@@ -47,7 +47,8 @@ func TestOpen(t *testing.T) {
 	if _, err := Open("trainyard", from); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := Open("trainyard", filepath.Dir(from)); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+	if _, err := Open("trainyard", filepath.Dir(from)); err == nil ||
+		!strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("the error is %v", err)
 	}
 	for _, name := range []string{"", ".upload", "a/b", "a b", "ä"} {
@@ -66,16 +67,20 @@ func TestProgram(t *testing.T) {
 	if file.From != from || file.Name != "trainyard" || file.Bytes != 7 {
 		t.Errorf("it is %+v", file)
 	}
-	if _, err := program.For("amd64"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "architecture amd64") {
+	if _, err := program.For("amd64"); !errors.Is(err, os.ErrNotExist) ||
+		!strings.Contains(err.Error(), "architecture amd64") {
 		t.Errorf("the error is %v", err)
 	}
 	_, err = program.For("riscv64")
-	for _, part := range []string{"hosts with the architecture riscv64", "available: amd64, arm64", `agent_binaries = { riscv64 = "PATH" }`} {
+	for _, part := range []string{
+		"hosts with the architecture riscv64", "available: amd64, arm64", `agent_binaries = { riscv64 = "PATH" }`,
+	} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
 	}
-	if _, err := (Program{Name: "trainyard"}).For("amd64"); err == nil || !strings.Contains(err.Error(), "available: none") {
+	if _, err := (Program{Name: "trainyard"}).For("amd64"); err == nil ||
+		!strings.Contains(err.Error(), "available: none") {
 		t.Errorf("the error is %v", err)
 	}
 }

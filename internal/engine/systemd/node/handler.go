@@ -18,7 +18,8 @@ import (
 // Handler answers all calls.
 func (n *Node) Handler() http.Handler {
 	mux := http.NewServeMux()
-	relay.Clusters.Answer(mux, func(context.Context, string, relay.None) ([]string, error) { return statedir.Clusters(layout.Clusters) })
+	relay.Clusters.Answer(mux,
+		func(context.Context, string, relay.None) ([]string, error) { return statedir.Clusters(layout.Clusters) })
 	n.answerStore(mux)
 	n.answerMembers(mux)
 	n.answerFolders(mux)
@@ -27,35 +28,50 @@ func (n *Node) Handler() http.Handler {
 	answer(n, mux, relay.Report, func(ctx context.Context, p part, q telemetry.Query) (telemetry.Answer, error) {
 		return p.Report(ctx, q), nil
 	})
-	answer(n, mux, relay.Ports, func(context.Context, part, relay.None) ([]int, error) { return telemetry.ListeningPorts() })
-	answer(n, mux, relay.Preflight, func(ctx context.Context, p part, specs []domain.MemberSpec) (relay.Findings, error) {
-		problems, err := p.preflight(ctx, specs)
-		return relay.FindingsOf(problems), err
-	})
+	answer(n, mux, relay.Ports,
+		func(context.Context, part, relay.None) ([]int, error) { return telemetry.ListeningPorts() })
+	answer(n, mux, relay.Preflight,
+		func(ctx context.Context, p part, specs []domain.MemberSpec) (relay.Findings, error) {
+			problems, err := p.preflight(ctx, specs)
+			return relay.FindingsOf(problems), err
+		})
 
 	answer(n, mux, relay.Join, func(ctx context.Context, p part, m relay.Membership) (relay.Credentials, error) {
 		return p.join(ctx, m)
 	})
 	act(n, mux, relay.Introduce, func(_ context.Context, p part, i relay.Introduction) error { return p.introduce(i) })
-	act(n, mux, relay.StartResidents, func(ctx context.Context, p part, o relay.Orders) error { return p.startResidents(ctx, o) })
-	answer(n, mux, relay.Residents, func(ctx context.Context, p part, _ relay.None) (domain.Residents, error) { return p.residents(ctx) })
-	act(n, mux, relay.StopController, func(ctx context.Context, p part, _ relay.None) error { return p.StopController(ctx) })
+	act(n, mux, relay.StartResidents,
+		func(ctx context.Context, p part, o relay.Orders) error { return p.startResidents(ctx, o) })
+	answer(n, mux, relay.Residents,
+		func(ctx context.Context, p part, _ relay.None) (domain.Residents, error) { return p.residents(ctx) })
+	act(n, mux, relay.StopController,
+		func(ctx context.Context, p part, _ relay.None) error { return p.StopController(ctx) })
 	act(n, mux, relay.Leave, func(ctx context.Context, p part, _ relay.None) error { return p.leave(ctx) })
 	return mux
 }
 
 func (n *Node) answerStore(mux *http.ServeMux) {
-	answer(n, mux, relay.Get, func(ctx context.Context, p part, key engine.Key) (engine.Item, error) { return p.Get(ctx, key) })
-	answer(n, mux, relay.List, func(ctx context.Context, p part, kind domain.Kind) ([]engine.Item, error) { return p.List(ctx, kind) })
-	answer(n, mux, relay.Put, func(ctx context.Context, p part, item engine.Item) (relay.Written, error) { return p.put(ctx, item) })
-	answer(n, mux, relay.Delete, func(ctx context.Context, p part, key engine.Key) (relay.Ledger, error) { return p.delete(ctx, key) })
-	answer(n, mux, relay.Locate, func(ctx context.Context, p part, _ relay.None) (relay.Located, error) { return p.locate(ctx) })
-	answer(n, mux, relay.ReadLedger, func(_ context.Context, p part, _ relay.None) (relay.Ledger, error) { return p.ledger() })
+	answer(n, mux, relay.Get,
+		func(ctx context.Context, p part, key engine.Key) (engine.Item, error) { return p.Get(ctx, key) })
+	answer(n, mux, relay.List,
+		func(ctx context.Context, p part, kind domain.Kind) ([]engine.Item, error) { return p.List(ctx, kind) })
+	answer(n, mux, relay.Put,
+		func(ctx context.Context, p part, item engine.Item) (relay.Written, error) { return p.put(ctx, item) })
+	answer(n, mux, relay.Delete,
+		func(ctx context.Context, p part, key engine.Key) (relay.Ledger, error) { return p.delete(ctx, key) })
+	answer(n, mux, relay.Locate,
+		func(ctx context.Context, p part, _ relay.None) (relay.Located, error) { return p.locate(ctx) })
+	answer(n, mux, relay.ReadLedger,
+		func(_ context.Context, p part, _ relay.None) (relay.Ledger, error) { return p.ledger() })
 	act(n, mux, relay.Copy, func(ctx context.Context, p part, change relay.Change) error { return p.copy(ctx, change) })
-	answer(n, mux, relay.Dump, func(ctx context.Context, p part, _ relay.None) (relay.Contents, error) { return p.dump(ctx) })
-	act(n, mux, relay.Restore, func(ctx context.Context, p part, contents relay.Contents) error { return p.restore(ctx, contents) })
-	act(n, mux, relay.Acquire, func(ctx context.Context, p part, lease relay.Lease) error { return p.acquire(ctx, lease) })
-	act(n, mux, relay.Release, func(ctx context.Context, p part, lease relay.Lease) error { return p.release(ctx, lease) })
+	answer(n, mux, relay.Dump,
+		func(ctx context.Context, p part, _ relay.None) (relay.Contents, error) { return p.dump(ctx) })
+	act(n, mux, relay.Restore,
+		func(ctx context.Context, p part, contents relay.Contents) error { return p.restore(ctx, contents) })
+	act(n, mux, relay.Acquire,
+		func(ctx context.Context, p part, lease relay.Lease) error { return p.acquire(ctx, lease) })
+	act(n, mux, relay.Release,
+		func(ctx context.Context, p part, lease relay.Lease) error { return p.release(ctx, lease) })
 }
 
 func (n *Node) answerMembers(mux *http.ServeMux) {
@@ -64,15 +80,18 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 	})
 	act(n, mux, relay.Stage, func(ctx context.Context, p part, s relay.Staging) error { return p.stage(ctx, s) })
 	act(n, mux, relay.Prune, func(ctx context.Context, p part, group string) error { return p.Prune(ctx, group, nil) })
-	act(n, mux, relay.Start, func(ctx context.Context, p part, s relay.Starting) error { return p.Start(ctx, s.Group, s.Run) })
+	act(n, mux, relay.Start,
+		func(ctx context.Context, p part, s relay.Starting) error { return p.Start(ctx, s.Group, s.Run) })
 	answer(n, mux, relay.Staged, func(_ context.Context, p part, s relay.Starting) ([]domain.Observed, error) {
 		return p.Staged(s.Group, s.Run)
 	})
 	act(n, mux, relay.Evict, func(ctx context.Context, p part, names []string) error { return p.Evict(ctx, names) })
-	act(n, mux, relay.Stop, func(ctx context.Context, p part, s relay.Stopping) error { return p.Stop(ctx, s.Runs, s.Reason) })
+	act(n, mux, relay.Stop,
+		func(ctx context.Context, p part, s relay.Stopping) error { return p.Stop(ctx, s.Runs, s.Reason) })
 	act(n, mux, relay.Remove, func(ctx context.Context, p part, names []string) error { return p.Remove(ctx, names) })
 	act(n, mux, relay.Pause, func(ctx context.Context, p part, names []string) error { return p.Pause(ctx, names) })
-	act(n, mux, relay.Continue, func(ctx context.Context, p part, names []string) error { return p.Continue(ctx, names) })
+	act(n, mux, relay.Continue,
+		func(ctx context.Context, p part, names []string) error { return p.Continue(ctx, names) })
 	answer(n, mux, relay.Logs, func(ctx context.Context, p part, q relay.LogQuery) ([]string, error) {
 		return p.Logs(ctx, q.Member, q.Options)
 	})
@@ -89,19 +108,21 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 }
 
 func (n *Node) answerFolders(mux *http.ServeMux) {
-	answer(n, mux, relay.MissingFolders, func(ctx context.Context, p part, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
-		return p.MissingFolders(ctx, folders)
-	})
+	answer(n, mux, relay.MissingFolders,
+		func(ctx context.Context, p part, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
+			return p.MissingFolders(ctx, folders)
+		})
 	act(n, mux, relay.RemoveFolders, func(ctx context.Context, p part, folders []domain.KeptFolder) error {
 		return p.RemoveFolders(ctx, folders)
 	})
-	relay.AnswerReadFolder(mux, func(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error {
-		p, err := n.part(cluster)
-		if err != nil {
-			return err
-		}
-		return p.ReadFolder(ctx, folder, visit)
-	})
+	relay.AnswerReadFolder(mux,
+		func(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error {
+			p, err := n.part(cluster)
+			if err != nil {
+				return err
+			}
+			return p.ReadFolder(ctx, folder, visit)
+		})
 	answer(n, mux, relay.FindFiles, func(ctx context.Context, p part, _ relay.None) (engine.HostFiles, error) {
 		ledger, err := p.ledger()
 		if err != nil {
@@ -110,8 +131,10 @@ func (n *Node) answerFolders(mux *http.ServeMux) {
 		found, err := p.FindFiles(ctx)
 		return found[ledger.Host], err
 	})
-	answer(n, mux, relay.UsedFiles, func(_ context.Context, p part, digests []string) ([]string, error) { return p.UsedFiles(digests) })
-	act(n, mux, relay.RemoveFiles, func(ctx context.Context, p part, digests []string) error { return p.RemoveFiles(ctx, digests) })
+	answer(n, mux, relay.UsedFiles,
+		func(_ context.Context, p part, digests []string) ([]string, error) { return p.UsedFiles(digests) })
+	act(n, mux, relay.RemoveFiles,
+		func(ctx context.Context, p part, digests []string) error { return p.RemoveFiles(ctx, digests) })
 	relay.AnswerProvideFiles(mux, func(ctx context.Context, cluster string, spec engine.FilesSpec) error {
 		p, err := n.part(cluster)
 		if err != nil {

@@ -54,7 +54,10 @@ func (p part) acquire(ctx context.Context, lease relay.Lease) error {
 				}
 			}
 			if now-current.Renewed < relay.LeaseDuration {
-				return &engine.LockedError{Lock: lease.Lock, Holder: current.Holder, Unsure: now-current.Renewed > relay.LeaseDuration/relay.Renewals}
+				return &engine.LockedError{
+					Lock: lease.Lock, Holder: current.Holder,
+					Unsure: now-current.Renewed > relay.LeaseDuration/relay.Renewals,
+				}
 			}
 		}
 		if lease.Renew && (!there || current.Token != lease.Token) {

@@ -15,7 +15,10 @@ import (
 // planned lists the kinds whose items plans read in full; the cluster's item comes with the ledger. If there are
 // sweeps, plans also read those of plannedSweeps.
 var (
-	planned       = []domain.Kind{domain.GroupKind, domain.GPUPoolKind, domain.PolicyKind, domain.SilentGuardsKind, domain.SweepKind, domain.FilesKind}
+	planned = []domain.Kind{
+		domain.GroupKind, domain.GPUPoolKind, domain.PolicyKind, domain.SilentGuardsKind, domain.SweepKind,
+		domain.FilesKind,
+	}
 	plannedSweeps = []domain.Kind{domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepParallelismKind}
 )
 

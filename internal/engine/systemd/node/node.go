@@ -120,7 +120,9 @@ func (p part) agent() string {
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // answer registers a handler for a call about a cluster that this host is in.
-func answer[Q, A any](n *Node, mux *http.ServeMux, call relay.Call[Q, A], do func(ctx context.Context, p part, question Q) (A, error)) {
+func answer[Q, A any](
+	n *Node, mux *http.ServeMux, call relay.Call[Q, A], do func(ctx context.Context, p part, question Q) (A, error),
+) {
 	call.Answer(mux, func(ctx context.Context, cluster string, question Q) (A, error) {
 		p, err := n.part(cluster)
 		if err != nil {
@@ -131,7 +133,9 @@ func answer[Q, A any](n *Node, mux *http.ServeMux, call relay.Call[Q, A], do fun
 }
 
 // act registers a handler for a call that returns nothing.
-func act[Q any](n *Node, mux *http.ServeMux, call relay.Call[Q, relay.None], do func(ctx context.Context, p part, question Q) error) {
+func act[Q any](
+	n *Node, mux *http.ServeMux, call relay.Call[Q, relay.None], do func(ctx context.Context, p part, question Q) error,
+) {
 	answer(n, mux, call, func(ctx context.Context, p part, question Q) (relay.None, error) {
 		return relay.None{}, do(ctx, p, question)
 	})

@@ -61,8 +61,10 @@ func readsFiles(spec domain.MemberSpec) bool {
 // checkFiles warns if an Engine can't give a member's container its files.
 func (s service) checkFiles(problems *domain.Problems, at domain.Path, spec domain.MemberSpec) {
 	if strings.HasPrefix(s.name, snapPrefix) {
-		problems.Warn(at, "Docker Engine in a snap", "on host %q, Docker Engine is installed as a snap, which can't access the host's files outside /home: role %q may not find its configs, secrets, results and mounts. "+
-			"If it can't be started because a bind source path does not exist, install the package instead: sudo snap remove docker && sudo apt-get install -y docker.io", spec.Host, spec.Role)
+		problems.Warn(at, "Docker Engine in a snap", "on host %q, Docker Engine is installed as a snap, which can't "+
+			"access the host's files outside /home: role %q may not find its configs, secrets, results and mounts. "+
+			"If it can't be started because a bind source path does not exist, install the package instead: sudo "+
+			"snap remove docker && sudo apt-get install -y docker.io", spec.Host, spec.Role)
 	}
 }
 
@@ -112,7 +114,10 @@ func (i *images) check(ctx context.Context, specs []domain.MemberSpec) (problems
 			continue
 		}
 		if _, err := i.docker.Pulls(ctx, spec.Image, domain.PullNever); err != nil {
-			problems.Add(at.At("image"), "Image missing", "host %q can't run role %q: %v. Load it there (sudo docker load --input FILE), or omit container.pull_policy",
+			problems.Add(at.At("image"), "Image missing",
+				"host %q can't run role %q: %v. Load it there (sudo docker load --input FILE), or omit "+
+					"container.pull_policy",
+
 				spec.Host, spec.Role, err)
 		}
 	}
@@ -157,8 +162,10 @@ func (h toolkitHost) check(problems *domain.Problems, at domain.Path, spec domai
 		return
 	}
 	if !engine.since.IsZero() && installed(hook).After(engine.since) {
-		problems.Warn(at, "Docker Engine older than the container toolkit", "on host %q, Docker Engine was started before NVIDIA's container toolkit was installed or upgraded, and looks for it only at startup. "+
-			"If role %q can't be started because no device driver has the capabilities [[gpu]], run %s, which stops all containers there unless \"live-restore\" is set",
+		problems.Warn(at, "Docker Engine older than the container toolkit", "on host %q, Docker Engine was started "+
+			"before NVIDIA's container toolkit was installed or upgraded, and looks for it only at startup. "+
+			"If role %q can't be started because no device driver has the capabilities [[gpu]], run %s, which stops "+
+			"all containers there unless \"live-restore\" is set",
 			spec.Host, spec.Role, engine.restart())
 	}
 }

@@ -57,21 +57,44 @@ func TestImages(t *testing.T) {
 		says    []string
 		warning bool
 	}{
-		"an Engine":               {},
-		"one that starts":         {docker: docker{refuses: 2}},
-		"none":                    {docker: docker{away: errors.New("no such file")}, path: "image", says: []string{`"gpu1"`, `"worker"`, `"trainer:1"`, "no such file", "apt-get install -y docker.io", "systemctl enable --now docker"}},
-		"GPUs":                    {gpus: "GPU-1", hook: true, engine: 60, unit: "docker.service"},
-		"no GPUs, no toolkit":     {gpus: "void"},
-		"GPUs, no toolkit":        {gpus: "GPU-1", path: "gpus", says: []string{`"gpu1"`, `"worker"`, "apt-get install -y nvidia-container-toolkit", "systemctl restart docker", "its default runtime need not change"}},
-		"GPUs, a toolkit since":   {gpus: "GPU-1", hook: true, engine: -60, unit: "docker.service", path: "gpus", says: []string{`"gpu1"`, "systemctl restart docker,", "live-restore"}, warning: true},
-		"a toolkit since a snap":  {gpus: "GPU-1", hook: true, engine: -60, unit: "snap.docker.dockerd.service", path: "gpus", says: []string{"systemctl restart snap.docker.dockerd,"}, warning: true},
-		"a snap, no toolkit":      {gpus: "GPU-1", engine: -60, unit: "snap.docker.dockerd.service", path: "gpus", says: []string{"systemctl restart snap.docker.dockerd,"}},
-		"a snap, no files":        {unit: "snap.docker.dockerd.service", engine: -60, mounts: []domain.Mount{{Source: "/home/ops/data"}, {Type: domain.MountTmpfs, Target: "/scratch"}}},
-		"a snap, a mount":         {unit: "snap.docker.dockerd.service", engine: -60, mounts: []domain.Mount{{Source: "/data"}}, path: "image", says: []string{`"gpu1"`, `"worker"`, "/home", "snap remove docker"}, warning: true},
-		"a package, a mount":      {unit: "docker.service", engine: -60, mounts: []domain.Mount{{Source: "/data"}}},
-		"no service, a toolkit":   {gpus: "GPU-1", hook: true},
-		"an image that is there":  {docker: docker{images: []string{"trainer:1"}}, policy: domain.PullNever},
-		"one that is not":         {policy: domain.PullNever, path: "image", says: []string{`"gpu1"`, "no image trainer:1", "docker load"}},
+		"an Engine":       {},
+		"one that starts": {docker: docker{refuses: 2}},
+		"none": {docker: docker{away: errors.New("no such file")}, path: "image", says: []string{
+			`"gpu1"`, `"worker"`, `"trainer:1"`, "no such file", "apt-get install -y docker.io",
+			"systemctl enable --now docker",
+		}},
+		"GPUs":                {gpus: "GPU-1", hook: true, engine: 60, unit: "docker.service"},
+		"no GPUs, no toolkit": {gpus: "void"},
+		"GPUs, no toolkit": {gpus: "GPU-1", path: "gpus", says: []string{
+			`"gpu1"`, `"worker"`, "apt-get install -y nvidia-container-toolkit", "systemctl restart docker",
+			"its default runtime need not change",
+		}},
+		"GPUs, a toolkit since": {
+			gpus: "GPU-1", hook: true, engine: -60, unit: "docker.service", path: "gpus",
+			says: []string{`"gpu1"`, "systemctl restart docker,", "live-restore"}, warning: true,
+		},
+		"a toolkit since a snap": {
+			gpus: "GPU-1", hook: true, engine: -60, unit: "snap.docker.dockerd.service", path: "gpus",
+			says: []string{"systemctl restart snap.docker.dockerd,"}, warning: true,
+		},
+		"a snap, no toolkit": {
+			gpus: "GPU-1", engine: -60, unit: "snap.docker.dockerd.service", path: "gpus",
+			says: []string{"systemctl restart snap.docker.dockerd,"},
+		},
+		"a snap, no files": {
+			unit: "snap.docker.dockerd.service", engine: -60,
+			mounts: []domain.Mount{{Source: "/home/ops/data"}, {Type: domain.MountTmpfs, Target: "/scratch"}},
+		},
+		"a snap, a mount": {
+			unit: "snap.docker.dockerd.service", engine: -60, mounts: []domain.Mount{{Source: "/data"}}, path: "image",
+			says: []string{`"gpu1"`, `"worker"`, "/home", "snap remove docker"}, warning: true,
+		},
+		"a package, a mount":     {unit: "docker.service", engine: -60, mounts: []domain.Mount{{Source: "/data"}}},
+		"no service, a toolkit":  {gpus: "GPU-1", hook: true},
+		"an image that is there": {docker: docker{images: []string{"trainer:1"}}, policy: domain.PullNever},
+		"one that is not": {
+			policy: domain.PullNever, path: "image", says: []string{`"gpu1"`, "no image trainer:1", "docker load"},
+		},
 		"one that will be pulled": {policy: domain.PullIfNotPresent},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +112,8 @@ func TestImages(t *testing.T) {
 				return service{name: test.unit, since: time.Now().Add(time.Duration(test.engine) * time.Second)}
 			}
 			spec := domain.MemberSpec{
-				Host: "gpu1", Role: "worker", Image: "trainer:1", Env: map[string]string{"NVIDIA_VISIBLE_DEVICES": test.gpus},
+				Host: "gpu1", Role: "worker", Image: "trainer:1",
+				Env:       map[string]string{"NVIDIA_VISIBLE_DEVICES": test.gpus},
 				Container: domain.Container{PullPolicy: test.policy}, Mounts: test.mounts,
 			}
 			problems := (&images{&test.docker, host, runsIn}).check(t.Context(), []domain.MemberSpec{spec})
@@ -99,7 +123,8 @@ func TestImages(t *testing.T) {
 				}
 				return
 			}
-			if len(problems) != 1 || problems[0].Path.String() != `roles["worker"].`+test.path || problems[0].Warning != test.warning {
+			if len(problems) != 1 || problems[0].Path.String() != `roles["worker"].`+test.path ||
+				problems[0].Warning != test.warning {
 				t.Fatalf("got %v, want one problem at %s", problems, test.path)
 			}
 			for _, says := range test.says {

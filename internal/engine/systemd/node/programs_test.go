@@ -14,7 +14,8 @@ import (
 // about to be started.
 func TestRemoveUnused(t *testing.T) {
 	root := t.TempDir()
-	programs, clusters, units := filepath.Join(root, "bin"), filepath.Join(root, "clusters"), filepath.Join(root, "units")
+	programs, clusters, units := filepath.Join(root, "bin"), filepath.Join(root, "clusters"),
+		filepath.Join(root, "units")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -34,7 +35,9 @@ func TestRemoveUnused(t *testing.T) {
 		must(os.WriteFile(filepath.Join(folder, "trainyard"), nil, 0o755))
 		must(os.Chtimes(folder, now.Add(-age), now.Add(-age)))
 	}
-	for name, age := range map[string]time.Duration{".upload.broke-off": 2 * time.Hour, ".upload.goes-on": time.Minute} {
+	for name, age := range map[string]time.Duration{
+		".upload.broke-off": 2 * time.Hour, ".upload.goes-on": time.Minute,
+	} {
 		must(os.WriteFile(filepath.Join(programs, name), nil, 0o600))
 		must(os.Chtimes(filepath.Join(programs, name), now.Add(-age), now.Add(-age)))
 	}

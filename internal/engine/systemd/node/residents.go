@@ -118,7 +118,8 @@ func forgetStale(ctx context.Context, name string) error {
 
 // residents returns the states of those that run here; without a unit, none was ever started.
 func (p part) residents(ctx context.Context) (domain.Residents, error) {
-	if _, err := os.Stat(filepath.Join(layout.Units, layout.SupervisorUnit(p.dir.Cluster))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(layout.Units, layout.SupervisorUnit(p.dir.Cluster))); !errors.Is(err,
+		fs.ErrNotExist) {
 		return p.Residents(ctx)
 	}
 	ledger, err := p.ledger()

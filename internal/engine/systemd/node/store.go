@@ -77,7 +77,8 @@ func (p part) change(ctx context.Context, change func() error) (ledger relay.Led
 			return err
 		}
 		if ledger.Host != ledger.Store {
-			return fmt.Errorf("host %s: %w of cluster %q, which is %s", ledger.Host, relay.ErrDeposed, p.dir.Cluster, ledger.Store)
+			return fmt.Errorf("host %s: %w of cluster %q, which is %s", ledger.Host, relay.ErrDeposed, p.dir.Cluster,
+				ledger.Store)
 		}
 		before := ledger
 		ledger.Sequence++
@@ -137,7 +138,8 @@ func (p part) copy(ctx context.Context, change relay.Change) error {
 }
 
 func (p part) deposed(own, theirs relay.Ledger) error {
-	return fmt.Errorf("host %s: %w of cluster %q: host %s took its place", theirs.Store, relay.ErrDeposed, p.dir.Cluster, own.Store)
+	return fmt.Errorf("host %s: %w of cluster %q: host %s took its place", theirs.Store, relay.ErrDeposed,
+		p.dir.Cluster, own.Store)
 }
 
 // items returns all items.
@@ -189,7 +191,9 @@ func (p part) restore(ctx context.Context, contents relay.Contents) error {
 		next := contents.Ledger
 		next.Host = own.Host
 		// A crash in the middle leaves a copy to which no change applies, so that it is restored again.
-		if err := p.writeLedger(relay.Ledger{Host: own.Host, Store: next.Store, Epoch: next.Epoch, Sequence: -1}); err != nil {
+		if err := p.writeLedger(
+			relay.Ledger{Host: own.Host, Store: next.Store, Epoch: next.Epoch, Sequence: -1},
+		); err != nil {
 			return err
 		}
 		keep := map[string]bool{}

@@ -48,7 +48,9 @@ func TestWatches(t *testing.T) {
 	for range b {
 	}
 
-	if _, err := w.watch(t.Context(), lab, func(context.Context) (<-chan struct{}, error) { return nil, errors.New("refused") }); err == nil {
+	if _, err := w.watch(t.Context(), lab, func(context.Context) (<-chan struct{}, error) {
+		return nil, errors.New("refused")
+	}); err == nil {
 		t.Error("there is no error")
 	}
 	lost := make(chan struct{})

@@ -70,7 +70,9 @@ func (c Call[Q, A]) ask(ctx context.Context, client *Client, cluster string, ask
 }
 
 // Answer registers the call's handler with a server.
-func (c Call[Q, A]) Answer(mux *http.ServeMux, answer func(ctx context.Context, cluster string, question Q) (A, error)) {
+func (c Call[Q, A]) Answer(
+	mux *http.ServeMux, answer func(ctx context.Context, cluster string, question Q) (A, error),
+) {
 	mux.HandleFunc(pattern(c.name), func(w http.ResponseWriter, r *http.Request) {
 		var question Q
 		asked, err := bounded.ReadAll(r.Body, mostAsked)

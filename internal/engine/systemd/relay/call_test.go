@@ -40,11 +40,13 @@ func breaking(t *testing.T) (*Client, *int) {
 // TestConnectionBreaks: a call is repeated, unless it may have been carried out.
 func TestConnectionBreaks(t *testing.T) {
 	client, calls := breaking(t)
-	if answer, err := (Call[None, int]{name: "again"}).Ask(t.Context(), client, "lab", None{}); err != nil || answer != 2 {
+	if answer, err := (Call[None, int]{name: "again"}).Ask(t.Context(), client, "lab", None{}); err != nil ||
+		answer != 2 {
 		t.Errorf("the answer is %d (%v), after %d calls", answer, err, *calls)
 	}
 	client, calls = breaking(t)
-	if _, err := (Call[None, int]{name: "once", once: true}).Ask(t.Context(), client, "lab", None{}); !errors.Is(err, engine.ErrUnreachable) || *calls != 1 {
+	if _, err := (Call[None, int]{name: "once", once: true}).Ask(t.Context(), client, "lab",
+		None{}); !errors.Is(err, engine.ErrUnreachable) || *calls != 1 {
 		t.Errorf("the error is %v, after %d calls", err, *calls)
 	}
 }

@@ -127,7 +127,8 @@ func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCl
 	if c.Log != nil {
 		defer func(begin time.Time) {
 			c.Log.DebugContext(ctx, "host call", slog.String("host", c.name),
-				slog.String("call", path[strings.LastIndexByte(path, '/')+1:]), slog.String("duration", time.Since(begin).String()))
+				slog.String("call", path[strings.LastIndexByte(path, '/')+1:]),
+				slog.String("duration", time.Since(begin).String()))
 		}(time.Now())
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, body)

@@ -16,7 +16,9 @@ import (
 )
 
 // ReadFolder is that of [engine.Folders], for a folder on the host.
-func (c *Client) ReadFolder(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error {
+func (c *Client) ReadFolder(
+	ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor,
+) error {
 	asked, err := json.Marshal(folder)
 	if err != nil {
 		return err
@@ -42,7 +44,10 @@ func (c *Client) ReadFolder(ctx context.Context, cluster string, folder domain.K
 }
 
 // AnswerReadFolder registers the handler of [Client.ReadFolder] with a server.
-func AnswerReadFolder(mux *http.ServeMux, read func(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error) {
+func AnswerReadFolder(
+	mux *http.ServeMux,
+	read func(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error,
+) {
 	stream(mux, readPath, func(r *http.Request, w io.Writer, flush func()) error {
 		var folder domain.KeptFolder
 		asked, err := bounded.ReadAll(r.Body, bounded.Answer)
@@ -91,7 +96,9 @@ func (c *Client) ProvideFiles(ctx context.Context, cluster string, spec engine.F
 const mostTree = 256 << 20
 
 // AnswerProvideFiles registers the handler of [Client.ProvideFiles] with a server.
-func AnswerProvideFiles(mux *http.ServeMux, provide func(ctx context.Context, cluster string, spec engine.FilesSpec) error) {
+func AnswerProvideFiles(
+	mux *http.ServeMux, provide func(ctx context.Context, cluster string, spec engine.FilesSpec) error,
+) {
 	mux.HandleFunc(pattern(filesPath), func(w http.ResponseWriter, r *http.Request) {
 		var spec engine.FilesSpec
 		decoder := json.NewDecoder(io.LimitReader(r.Body, mostTree))

@@ -38,17 +38,18 @@ type answered struct {
 // Looking returns a client over the same connection for the many calls of a plan: its first call requests everything
 // that plans ask every host, as one request, and later calls are answered from that. All other calls are made as usual.
 func (c *Client) Looking(cluster string) *Client {
-	return &Client{link: c.link, looked: &looked{cluster: cluster, answers: engine.Once(func(ctx context.Context) (map[string]answered, error) {
-		answers, err := look.Ask(ctx, c, cluster, None{})
-		if err != nil {
-			return nil, nil //nolint:nilerr,nilnil // each call gets the error itself
-		}
-		byKey := make(map[string]answered, len(answers))
-		for _, t := range answers {
-			byKey[t.key()] = t
-		}
-		return byKey, nil
-	})}}
+	return &Client{link: c.link,
+		looked: &looked{cluster: cluster, answers: engine.Once(func(ctx context.Context) (map[string]answered, error) {
+			answers, err := look.Ask(ctx, c, cluster, None{})
+			if err != nil {
+				return nil, nil //nolint:nilerr,nilnil // each call gets the error itself
+			}
+			byKey := make(map[string]answered, len(answers))
+			for _, t := range answers {
+				byKey[t.key()] = t
+			}
+			return byKey, nil
+		})}}
 }
 
 // looked are the answers from a host's look.
@@ -94,7 +95,8 @@ func AnswerLook(mux *http.ServeMux, questions func(ctx context.Context, cluster 
 // answerTo has a server answer a question as if it were a request of its own.
 func answerTo(ctx context.Context, mux *http.ServeMux, cluster string, q Question) answered {
 	t := answered{Question: q}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path(cluster, q.Call), bytes.NewReader(q.Asked))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path(cluster, q.Call),
+		bytes.NewReader(q.Asked))
 	if err == nil {
 		w := &kept{header: http.Header{}}
 		mux.ServeHTTP(w, request)

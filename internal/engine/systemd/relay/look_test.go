@@ -14,7 +14,9 @@ import (
 // makes all calls.
 func TestLooking(t *testing.T) {
 	counts := map[string]int{}
-	counted, failing, other := Call[string, int]{name: "counted"}, Call[None, int]{name: "failing"}, Call[None, int]{name: "other"}
+	counted, failing, other := Call[string, int]{
+		name: "counted",
+	}, Call[None, int]{name: "failing"}, Call[None, int]{name: "other"}
 	mux := http.NewServeMux()
 	counted.Answer(mux, func(_ context.Context, _, question string) (int, error) {
 		counts[question]++

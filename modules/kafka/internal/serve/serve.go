@@ -35,7 +35,8 @@ func Client(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
 	brokers := strings.Split(bootstrap, ",")
 	for _, broker := range brokers {
 		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("-bootstrap must be a comma-separated list of brokers as host:port, got %q", bootstrap)
+			return nil, fmt.Errorf("-bootstrap must be a comma-separated list of brokers as host:port, got %q",
+				bootstrap)
 		}
 	}
 	return kgo.NewClient(append([]kgo.Opt{
