@@ -47,6 +47,19 @@ run "defaults" {
     ]))
     error_message = "Each panel must query the module's Prometheus."
   }
+
+  # Without transformations, Grafana shows Prometheus' own labels and the metric's name as columns.
+  assert {
+    condition = alltrue(flatten([
+      for name in ["autoscaling", "cluster", "gpus", "groups"] : [
+        for panel in jsondecode(trainyard_group.this.roles.grafana.container.configs["${name}.json"].content).panels :
+        panel.type != "table" ? true : alltrue([
+          for column in ["Time", "__name__", "instance", "job"] : try(panel.transformations[0].options.excludeByName[column], false)
+        ])
+      ]
+    ]))
+    error_message = "Tables must show only what tells GPUs apart, and the value."
+  }
 }
 
 run "published" {
