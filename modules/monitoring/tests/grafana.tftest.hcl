@@ -60,6 +60,29 @@ run "defaults" {
     ]))
     error_message = "Tables must show only what tells GPUs apart, and the value."
   }
+
+  # Without thresholds, Grafana shows values from 80 on in red.
+  assert {
+    condition = alltrue(flatten([
+      for name in ["autoscaling", "cluster", "gpus", "groups"] : [
+        for panel in jsondecode(trainyard_group.this.roles.grafana.container.configs["${name}.json"].content).panels :
+        panel.type != "stat" ? true : can(panel.fieldConfig.defaults.thresholds)
+      ]
+    ]))
+    error_message = "Hosts and GPUs must not turn red because there are many of them."
+  }
+
+  # Legends are beside the graphs.
+  assert {
+    condition = alltrue(flatten([
+      for name in ["autoscaling", "cluster", "gpus", "groups"] : [
+        for panel in jsondecode(trainyard_group.this.roles.grafana.container.configs["${name}.json"].content).panels : [
+          for target in panel.targets : !strcontains(target.legendFormat, "{{uuid}}") && !strcontains(target.legendFormat, "{{role}} {{member}}")
+        ]
+      ]
+    ]))
+    error_message = "Legends must leave room for the graphs: no whole UUIDs, and no groups and roles beside members, whose names begin with them."
+  }
 }
 
 run "published" {
