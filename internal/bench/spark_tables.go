@@ -10,18 +10,18 @@ import (
 // sparkTables are the jobs' times, in the order of sparkJobs.
 func sparkTables(taken [][]sparkTimes) []fmt.Stringer {
 	t := &table{head: []string{
-		"job", "1 worker", "2 workers", "4 workers", "policy", "over 2", "over best", "published: 1", "2", "its policy",
-		"over 2",
+		"job", "1 worker", "2 workers", "4 workers", "policy: first", fmt.Sprintf("mean of %d", sparkSubmits), "over 2",
+		"over best", "published: 1", "2", "its policy", "over 2",
 	}}
 	held := true
 	for i, job := range sparkJobs {
 		cells := []string{job.name}
 		var overTwo, overBest []float64
-		var policy sample
+		var first, policy sample
 		for _, run := range taken[i] {
-			policy = append(policy, run.policy)
-			overTwo = append(overTwo, ratioOf(run.policy, run.static[twoWorkers]))
-			overBest = append(overBest, ratioOf(run.policy, run.static[run.best]))
+			first, policy = append(first, run.policy[0]), append(policy, run.mean())
+			overTwo = append(overTwo, ratioOf(run.mean(), run.static[twoWorkers]))
+			overBest = append(overBest, ratioOf(run.mean(), run.static[run.best]))
 		}
 		for _, count := range sparkCounts {
 			var static sample
@@ -33,18 +33,18 @@ func sparkTables(taken [][]sparkTimes) []fmt.Stringer {
 		two, best := mean(overTwo), mean(overBest)
 		held = held && two <= 1 && best <= sparkSlack
 		published := job.published
-		t.add(append(cells, policy.seconds(), times(two), times(best),
-			whole(published[1]), whole(published[twoWorkers]), whole(published[0]),
+		t.add(append(cells, first.seconds(), policy.seconds(), times(two), times(best), whole(published[1]),
+			whole(published[twoWorkers]), whole(published[0]),
 			times(published[0]/published[twoWorkers]))...)
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("%d rows, %d rounds, 0.4 processors a worker; the policy begins with one. Ratios are within "+
-			"a run, and their means.",
+		note(fmt.Sprintf("%d rows, %d rounds, 0.4 processors a worker; the policy begins with one, adds the others "+
+			"before the\n  first submit trains, and keeps them for the next ones. Ratios are within a run, and "+
+			"their means.",
 			sparkRows, sparkRounds)),
-		note(fmt.Sprintf("Bar: the policy is no slower than two workers, and at most %.0f %% than the best count, "+
-			"for both jobs: %s.",
-			100*(sparkSlack-1), verdict(held))),
+		note(fmt.Sprintf("Bar: the policy's mean is no more than with two workers, and at most %.0f %% more than with "+
+			"the best count,\n  for both jobs: %s.", 100*(sparkSlack-1), verdict(held))),
 	}
 }
 

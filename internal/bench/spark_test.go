@@ -13,13 +13,16 @@ func TestSparkTables(t *testing.T) {
 	run := func(policy int) sparkTimes {
 		times := sparkTimes{
 			static: map[int]time.Duration{1: 40 * time.Second, 2: 20 * time.Second, 4: 15 * time.Second},
-			policy: time.Duration(policy) * time.Second,
+			policy: []time.Duration{time.Duration(policy+3) * time.Second, time.Duration(policy-3) * time.Second},
 		}
 		times.best = times.fastest()
 		return times
 	}
 	for policy, want := range map[int][]string{
-		16: {"20.00 s (20.00 – 20.00)", "0.80 ×", "1.07 ×", "1056 s", "1.28 ×", "held"},
+		16: {
+			"20.00 s (20.00 – 20.00)", "19.00 s (19.00 – 19.00)", "16.00 s (16.00 – 16.00)", "0.80 ×", "1.07 ×",
+			"1056 s", "1.28 ×", "held",
+		},
 		17: {"0.85 ×", "1.13 ×", "MISSED"},
 	} {
 		var text strings.Builder
