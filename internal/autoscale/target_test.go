@@ -238,7 +238,7 @@ func TestTargetMembers(t *testing.T) {
 		"a tolerance of scaling in for what is damped": {
 			100, 2, []float64{40}, nil, []string{"m1"}, tolerances(0, 0.3), 2, "",
 		},
-		"a value that is no number is missing": {
+		"a value that is not a number counts as missing": {
 			100, 2, []float64{60, math.Inf(1)}, nil, nil, domain.AutoscalingPolicy{}, 2, "",
 		},
 		"no member for rounding": {0.05, 2, []float64{0.1, 0.2}, nil, nil, domain.AutoscalingPolicy{}, 6, ""},
