@@ -72,7 +72,7 @@ func whose(r overview.Reading, chosen string, further int) string {
 	case len(names) == 0:
 		return ""
 	case at >= 0:
-		return names[(at+further+len(names))%len(names)]
+		return names[((at+further)%len(names)+len(names))%len(names)]
 	case failed != "":
 		return failed
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gdamore/tcell/v3"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -125,12 +126,29 @@ func TestWhose(t *testing.T) {
 		"the next":       {all, "job-worker-2", 1, "job-worker-3"},
 		"the first next": {all, "job-worker-10", 1, "job-ps-0"},
 		"the last":       {all, "job-ps-0", -1, "job-worker-10"},
+		"far back":       {all, "job-ps-0", -9, "job-worker-10"},
 		"one that went":  {well, "job-worker-11", 1, "job-ps-0"},
 		"nobody":         {none, "job-ps-0", 1, ""},
 	} {
 		if got := whose(c.reading, c.chosen, c.further); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestOtherLogs checks that the keys for the log of another member do nothing where no log is shown.
+func TestOtherLogs(t *testing.T) {
+	v := &view{tab: tabCluster, top: 3}
+	for range 9 {
+		v.key(tcell.NewEventKey(tcell.KeyLeft, "", tcell.ModNone))
+	}
+	if v.further != 0 || v.top != 3 {
+		t.Errorf("the next log is %d members further, and line %d is the first shown", v.further, v.top)
+	}
+	v.tab = tabLogs
+	v.key(tcell.NewEventKey(tcell.KeyRight, "", tcell.ModNone))
+	if v.further != 1 || v.top != 0 {
+		t.Errorf("the next log is %d members further, and line %d is the first shown", v.further, v.top)
 	}
 }
 

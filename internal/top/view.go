@@ -96,6 +96,14 @@ func (v *view) query(r overview.Reading) query {
 // open shows a tab, or another log, from its beginning, or a log from its end.
 func (v *view) open(t tab) { v.tab, v.top, v.following = t, 0, t == tabLogs }
 
+// another shows the log of the member so many places further, on the tab with logs.
+func (v *view) another(further int) {
+	if v.tab == tabLogs {
+		v.further += further
+		v.open(tabLogs)
+	}
+}
+
 // handle handles an event, and reports whether to quit.
 func (v *view) handle(event tcell.Event) (quit bool, err error) {
 	switch e := event.(type) {
@@ -138,11 +146,9 @@ func (v *view) key(e *tcell.EventKey) (quit bool) {
 	case tcell.KeyTab:
 		v.open((v.tab + 1) % numTabs)
 	case tcell.KeyLeft:
-		v.further--
-		v.open(v.tab)
+		v.another(-1)
 	case tcell.KeyRight:
-		v.further++
-		v.open(v.tab)
+		v.another(1)
 	case tcell.KeyRune:
 		switch e.Str() {
 		case "1", "2", "3":
