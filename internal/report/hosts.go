@@ -115,7 +115,7 @@ func (r reading) gpu(device domain.GPU, owners []string) gpu {
 	return g
 }
 
-// owners maps GPU UUIDs to the members of groups, and the running runs of sweeps, that they are allocated to.
+// owners maps GPU UUIDs to the members of groups, and the active runs of sweeps, that they are allocated to.
 func (r reading) owners() map[string][]string {
 	owners := map[string][]string{}
 	for group, document := range r.Groups {
@@ -130,7 +130,7 @@ func (r reading) owners() map[string][]string {
 	}
 	for name, s := range r.sweeps.Found {
 		for key, run := range s.Runs {
-			if run.State == domain.RunRunning && run.Assignment != nil {
+			if run.Active() {
 				for _, uuid := range run.Assignment.GPUs.UUIDs() {
 					owners[uuid] = append(owners[uuid], name+"/"+key)
 				}

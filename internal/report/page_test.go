@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,5 +246,16 @@ func TestManyRuns(t *testing.T) {
 	page := r.page()
 	if many := page.Sweeps[1]; len(many.Runs) != mostRuns || many.Hidden != 7 {
 		t.Errorf("it shows %d runs, and hides %d", len(many.Runs), many.Hidden)
+	}
+}
+
+// TestPausedRunsKeepTheirGPUs checks that GPUs of a paused run are not shown as free.
+func TestPausedRunsKeepTheirGPUs(t *testing.T) {
+	r := lab(0)
+	r.sweeps.Found["lr"].Runs["c"] = domain.Run{
+		State: domain.RunPaused, Assignment: &domain.Assignment{Host: "gpu1", GPUs: "GPU-b"},
+	}
+	if got := r.owners()["GPU-b"]; !slices.Equal(got, []string{"lr/c"}) {
+		t.Errorf("the GPU is allocated to %q", got)
 	}
 }
