@@ -87,19 +87,16 @@ func (s *sweeper) settleRuns(
 			continue
 		}
 		if own := f.spec.Run(key); sweep.Stale(f.document, own, run) { // its member is outdated
-			s.remember(f, key, domain.Run{
-				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(own),
-				Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
-			})
+			s.remember(f, key, sweep.Outdated(f.document, own, run, now))
 			continue
 		}
 		o, found := members[domain.RunName(f.spec.Name, key)]
 		why, gone := lost[o.Host]
 		switch {
 		case !found || o.Run != run.Batch:
-			s.remember(f, key, sweep.Lost(run, "its member vanished; it was queued again", now))
+			s.remember(f, key, sweep.Lost(run, "its member vanished", now))
 		case gone && o.State != domain.StateCompleted: // an engine may have ended it because of that
-			s.remember(f, key, sweep.Lost(run, why+"; it was queued again", now))
+			s.remember(f, key, sweep.Lost(run, why, now))
 		case o.State.Ended():
 			ended = append(ended, key)
 		}

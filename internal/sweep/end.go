@@ -90,10 +90,26 @@ func Start(
 	}
 }
 
-// Lost returns a run whose attempt was lost through no fault of its own. It is queued again, and no attempt is used up.
+// Lost returns a run whose attempt was lost through no fault of its own. It waits again, and no attempt is used up.
 func Lost(run domain.Run, why string, now time.Time) domain.Run {
-	run.State, run.Reason, run.FinishedAt, run.NotBefore, run.Needs = domain.RunQueued, why, &now, nil, nil
+	run.State, run.Reason, run.FinishedAt, run.NotBefore, run.Needs = waiting(run), why, &now, nil, nil
 	return run
+}
+
+// Outdated returns an active run that its sweep has changed, see [Stale]: it waits to start over.
+func Outdated(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, now time.Time) domain.Run {
+	return domain.Run{
+		State: waiting(run), Revision: doc.Revision, Seal: Seal(own), Assignment: run.Assignment, FinishedAt: &now,
+		Reports: run.Reports,
+	}
+}
+
+// waiting returns the state in which a run waits to start again: one that a user has paused stays so.
+func waiting(run domain.Run) domain.RunState {
+	if run.State == domain.RunPaused {
+		return domain.RunPaused
+	}
+	return domain.RunQueued
 }
 
 // Cancelled returns a run that is not to start, or not to continue.

@@ -356,7 +356,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestLost checks that a lost run is queued again with everything it has, as it was not at fault.
+// TestLost checks that a lost run waits again with everything it has, as it was not at fault.
 func TestLost(t *testing.T) {
 	s := sweepOf("lr", 1)
 	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
@@ -368,6 +368,28 @@ func TestLost(t *testing.T) {
 	}
 	if lost.FinishedAt == nil || !lost.FinishedAt.Equal(at(5)) {
 		t.Errorf("it ended at %v", lost.FinishedAt)
+	}
+}
+
+// TestPausedStays: a run that was paused while it ran does not start again by itself, whatever happens to its member.
+func TestPausedStays(t *testing.T) {
+	s := sweepOf("lr", 1)
+	own, doc := s.Run("r0"), documentOf(s)
+	run := Start(doc, own, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
+	run.State = domain.RunPaused
+	stopped := domain.Observed{State: domain.StateStopped}
+	for name, after := range map[string]domain.Run{
+		"its member vanished": Lost(run, "its member vanished", at(5)),
+		"its sweep changed":   Outdated(doc, own, run, at(5)),
+		"somebody stopped it": Ended(s, run, stopped, nil, 0, at(5)),
+	} {
+		if after.State != domain.RunPaused || after.Active() || Stale(doc, own, after) {
+			t.Errorf("%s: it has become %+v", name, after)
+		}
+		resumed := Wished(doc, own, after, domain.WishResume, "ada", at(9))
+		if resumed.State != domain.RunQueued || resumed.Active() {
+			t.Errorf("%s: once resumed, it has become %+v", name, resumed)
+		}
 	}
 }
 

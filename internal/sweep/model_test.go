@@ -561,10 +561,7 @@ func (l *lab) settle(s *labSweep) {
 		m := l.members[domain.RunName(s.spec.Name, key)]
 		switch {
 		case Stale(s.doc, own, run):
-			s.record.Set(key, domain.Run{
-				State: domain.RunQueued, Revision: s.doc.Revision, Seal: Seal(own), Assignment: run.Assignment,
-				FinishedAt: &now,
-			})
+			s.record.Set(key, Outdated(s.doc, own, run, now))
 		case m == nil || m.batch != run.Batch:
 			l.lost++
 			s.record.Set(key, Lost(run, "its member vanished", now))
