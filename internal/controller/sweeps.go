@@ -191,7 +191,8 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	if err != nil || len(s.sweeps) == 0 && len(requests) == 0 {
 		return now.Add(atLatest), err
 	}
-	if err := s.fulfil(ctx, requests, now); err != nil {
+	again, err := s.fulfil(ctx, requests, now)
+	if err != nil {
 		return next, err
 	}
 	observed, err := s.reconciler.Engine.Observe(ctx, "")
@@ -201,7 +202,7 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	if err := s.settle(ctx, observed, now); err != nil {
 		return next, err
 	}
-	next = earlier(s.peaks.measure(ctx, s, now), s.report(ctx, now))
+	next = earlier(again, earlier(s.peaks.measure(ctx, s, now), s.report(ctx, now)))
 	due, err := s.tidy(ctx, now)
 	if err != nil {
 		return next, err

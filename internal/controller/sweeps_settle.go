@@ -60,6 +60,7 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 	for key := range f.record.Runs() {
 		if _, stays := f.spec.Runs[key]; !stays {
 			f.record.Forget(key)
+			s.peaks.take(domain.RunName(f.spec.Name, key))
 			s.stirred = true
 			f.logless = append(f.logless, key)
 		}
@@ -69,8 +70,11 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 // remember records the state of a run. A cancelled attempt is reported to the hook, too, as somebody
 // else may have cancelled it.
 func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
-	if run.State == domain.RunCancelled && f.record.Runs()[key].Active() {
-		run = s.reported(f, key, run)
+	if f.record.Runs()[key].Active() && !run.Active() {
+		s.peaks.take(domain.RunName(f.spec.Name, key)) // its next attempt has its own
+		if run.State == domain.RunCancelled {
+			run = s.reported(f, key, run)
+		}
 	}
 	f.record.Set(key, run)
 	s.stirred = true

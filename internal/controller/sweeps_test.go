@@ -211,6 +211,66 @@ func sweeperDies(t *testing.T, cpus float64) {
 	}
 }
 
+// What an attempt used at most is not that of the next one.
+func TestPeaksOfAnAttempt(t *testing.T) {
+	l := newTrack(t, func(s *domain.Sweep) { s.MaxParallel = new(12) })
+	s := l.sweeper(l)
+	l.must(s.look(t.Context(), time.Now()))
+	for _, key := range []string{"s-0", "s-1"} {
+		raise(s.peaks.memory, domain.RunName("lr", key), domain.Measure{Max: new(30_000.0)})
+	}
+	l.must(nil, l.Remove(t.Context(), []string{domain.RunName("lr", "s-0")})) // it starts again
+	l.must(s.look(t.Context(), time.Now()))
+	l.finish()
+	l.must(s.look(t.Context(), time.Now()))
+	runs := s.sweeps["lr"].record.Runs()
+	first, again := runs["s-1"], runs["s-0"]
+	if first.PeakMemoryMiB == nil || *first.PeakMemoryMiB != 30_000 {
+		t.Errorf("the peak of the first attempt is missing: %+v", first)
+	}
+	if again.State != domain.RunSucceeded || again.Attempts != 2 || again.PeakMemoryMiB != nil {
+		t.Errorf("the second attempt has a peak, or did not run: %+v", again)
+	}
+}
+
+// crowded is a track with a host that can't take members, as its disk is full.
+type crowded struct {
+	*track
+	full string
+}
+
+func (c *crowded) Snapshot() engine.Engine { return c }
+
+func (c *crowded) Stage(ctx context.Context, specs []domain.MemberSpec) error {
+	var failed error
+	for _, spec := range specs {
+		if spec.Host == c.full {
+			failed = errors.New("host " + c.full + ": no space left on device")
+			continue
+		}
+		if err := c.track.Stage(ctx, []domain.MemberSpec{spec}); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// A host that can't take runs holds up none on other hosts.
+func TestSweeperStartsBesideFullDisk(t *testing.T) {
+	l := &crowded{track: newTrack(t, func(s *domain.Sweep) { s.Resources.CPUs = 40 }), full: "b"}
+	s := l.sweeper(l)
+	_, err := s.look(t.Context(), time.Now())
+	if _, launch := errors.AsType[*reconcile.LaunchError](err); !launch {
+		t.Fatalf("it says %v", err)
+	}
+	if len(l.members) != 1 {
+		t.Fatalf("the members are %v, want one on host a", l.members)
+	}
+	if got, want := l.summary().Counts[domain.RunRunning], 1; got != want {
+		t.Errorf("%d runs are stored as running, want %d", got, want)
+	}
+}
+
 // A run that can't be rendered once its host is known is retried after a while, and not at each look.
 func TestSweeperCannotRender(t *testing.T) {
 	l := newTrack(t, func(s *domain.Sweep) {

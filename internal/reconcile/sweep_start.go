@@ -167,10 +167,12 @@ func (r Reconciler) launchOf(ctx context.Context, q sweep.Queue, started []Start
 		return nil
 	}
 	r.say(ctx, q.Spec.Name, "starting runs", slog.Int("runs", len(specs)))
-	if err := r.Engine.Stage(ctx, specs); err != nil {
-		return &LaunchError{q.Spec.Name, err}
+	err := r.Engine.Stage(ctx, specs)
+	// Runs don't depend on each other: a host that can't take its own holds up no other.
+	if startErr := r.Engine.Start(ctx, q.Spec.Name, specs[0].Run); err == nil {
+		err = startErr
 	}
-	if err := r.Engine.Start(ctx, q.Spec.Name, specs[0].Run); err != nil {
+	if err != nil {
 		return &LaunchError{q.Spec.Name, err}
 	}
 	return nil
