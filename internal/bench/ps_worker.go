@@ -28,6 +28,9 @@ const (
 	// psBatch is the number of examples per step, large enough that most of the work is the workers'. With the
 	// paper's 20, two parameter servers of today would be as busy as the first worker.
 	psBatch = 800
+	// smallBatch is that of the curve of parameter servers. With psBatch, these are never the limit, and more of them
+	// only make workers wait for more answers.
+	smallBatch = 200
 	// The processors of a host: three hosts use two.
 	hostCPUs = 0.66
 	// psWorkerPatience limits the time until all workers train.
@@ -39,6 +42,7 @@ type formation struct {
 	workers, ps int
 	hosts       int     // 0 for this machine, with the engine process
 	cpus        float64 // processors of a worker
+	batch       int     // examples per step
 }
 
 // psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's paper, and the
@@ -184,7 +188,7 @@ module "mnist" {
   ps      = { replicas = %d, port = 18200, %s }
   worker  = { %sport = 19200, %s }
 %s}
-`, cluster, p.python, psBatch, f.ps, limits(psCPUs), replicas, limits(f.cpus), attributes)
+`, cluster, p.python, f.batch, f.ps, limits(psCPUs), replicas, limits(f.cpus), attributes)
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
 }
 

@@ -44,7 +44,7 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
   log_dir     = %q
   autoscale   = { min = 1, max = %d, threshold = %g, settle = %q }
 `, filepath.Join(p.work, "logs", fmt.Sprint(len(p.found))), mostPSWorkers, psThreshold, settle)
-	f := formation{ps: 2, cpus: workerCPUs}
+	f := formation{ps: 2, cpus: workerCPUs, batch: psBatch}
 	w, e, err := p.train(ctx, f, attributes)
 	if w != nil {
 		defer func() { err = errors.Join(err, p.end(ctx, w)) }()

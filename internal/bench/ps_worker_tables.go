@@ -35,14 +35,16 @@ type psCurve struct {
 func psCurves() []psCurve {
 	workers := psCurve{title: "Workers, with 2 parameter servers", what: "workers", published: publishedWorkers}
 	for n := range mostPSWorkers {
-		workers.points = append(workers.points, formation{workers: n + 1, ps: 2, cpus: workerCPUs})
+		workers.points = append(workers.points, formation{workers: n + 1, ps: 2, cpus: workerCPUs, batch: psBatch})
 	}
 	ps := psCurve{
-		title: fmt.Sprintf("Parameter servers, with 4 workers of %g processors", leanCPUs), what: "parameter servers",
+		title: fmt.Sprintf("Parameter servers, with 4 workers of %g processors and %d examples per step", leanCPUs,
+			smallBatch),
+		what:      "parameter servers",
 		published: publishedPS,
 	}
 	for n := range mostPS {
-		ps.points = append(ps.points, formation{workers: 4, ps: n + 1, cpus: leanCPUs})
+		ps.points = append(ps.points, formation{workers: 4, ps: n + 1, cpus: leanCPUs, batch: smallBatch})
 	}
 	hosts := psCurve{
 		title:     fmt.Sprintf("Bare hosts of %g processors, with 4 workers and 2 parameter servers", hostCPUs),
@@ -50,7 +52,7 @@ func psCurves() []psCurve {
 		published: publishedHosts,
 	}
 	for n := range mostPSHosts {
-		hosts.points = append(hosts.points, formation{workers: 4, ps: 2, hosts: n + 1, cpus: workerCPUs})
+		hosts.points = append(hosts.points, formation{workers: 4, ps: 2, hosts: n + 1, cpus: workerCPUs, batch: psBatch})
 	}
 	return []psCurve{workers, ps, hosts}
 }
@@ -70,10 +72,9 @@ func (p *psWorkerBench) formations() []formation {
 
 // tables are the curves and the results of the policy.
 func (p *psWorkerBench) tables() []fmt.Stringer {
-	how := fmt.Sprintf("Members are capped at %g processors a worker, if the title gives no other number, and %g a "+
-		"parameter server; "+
-		"a step has %d\n  examples. Each training is measured for %s from the first step of its last worker on. "+
-		"Ratios are within a run, of which there are %d: median (least – most).\n",
+	how := fmt.Sprintf("Members are capped at %g processors a worker and %g a parameter server, and a step has %d\n  "+
+		"examples, if the title gives no other number. Each training is measured for %s from the first step of its "+
+		"last worker on. Ratios are within a run, of which there are %d: median (least – most).\n",
 		workerCPUs, psCPUs, psBatch, p.training, p.runs)
 	sections := []fmt.Stringer{note(how)}
 	for _, c := range psCurves() {
