@@ -41,8 +41,10 @@ func testInterchangeable(t *testing.T, h Harness) {
 	r := reconcile.Reconciler{Engine: e}
 	must(t, r.Update(acctest.Bounded(t), h.farm(2, "print:hello", "wait")))
 	two := h.running(t, r, 2)
+	cluster, err := engine.Cluster(t.Context(), e)
+	must(t, err)
 	for _, o := range two {
-		if o.Role != "worker" || o.Host == "" || o.Address == "" || o.Restarts != 0 || o.RunStartedAt == nil {
+		if _, declared := cluster.Spec.Hosts[o.Host]; o.Role != "worker" || !declared || o.Address == "" || o.Restarts != 0 || o.RunStartedAt == nil {
 			t.Errorf("a worker is observed as %+v", o)
 		}
 		acctest.Eventually(t, "the output of "+o.Name, func() bool {

@@ -53,7 +53,7 @@ func (s *standing) residentHosts(image string) map[string][]string {
 		kind := labels[spec.LabelKind]
 		if labels[spec.LabelCluster] == s.name && task.Spec.ContainerSpec.Image == image &&
 			task.Status.State == swarm.TaskStateRunning {
-			hosts[kind] = append(hosts[kind], view.Host(task.NodeID))
+			hosts[kind] = append(hosts[kind], view.Host(task.NodeID, nil))
 			slices.Sort(hosts[kind])
 		}
 	}

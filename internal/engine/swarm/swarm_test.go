@@ -81,11 +81,14 @@ func known(t *testing.T, e engine.Engine) opened {
 	return o
 }
 
+// declared is the name under which clusters declare the host of a node: not that of the machine.
+func declared(node *testbed.Node) string { return "rack-" + node.Name }
+
 // clusterOn returns the specification of a cluster of all nodes of a bed, the n-th of those that share it.
 func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
 	hosts := map[string]domain.Host{}
 	for _, node := range bed.Nodes {
-		hosts[node.Name] = domain.Host{Address: node.Host()}
+		hosts[declared(node)] = domain.Host{Address: node.Host()}
 	}
 	return domain.Cluster{
 		Name: name, Engine: swarm.Name, Endpoint: bed.Nodes[0].Host(), Hosts: hosts,
@@ -111,7 +114,7 @@ func testConformance(t *testing.T, engineName string) {
 		Cluster: func(name string) domain.Cluster {
 			return clusterOn(bed, name, int(number.Add(1)))
 		},
-		Host:         bed.Nodes[1].Name,
+		Host:         declared(bed.Nodes[1]),
 		StartsWithin: 20 * time.Second,
 		Template: func(steps ...string) domain.Template {
 			return domain.Template{

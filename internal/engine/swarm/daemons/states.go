@@ -38,8 +38,8 @@ func (e Daemons) Residents(ctx context.Context) (domain.Residents, error) {
 		return domain.Residents{}, err
 	}
 	r := residentView{
-		cluster: document.Spec, nodes: dockerapi.NewNodes(nodes), tasks: dockerapi.TasksByService(tasks),
-		now: time.Now(),
+		cluster: document.Spec, nodes: dockerapi.NewNodes(nodes), hosts: dockerapi.HostsOf(document.Spec),
+		tasks: dockerapi.TasksByService(tasks), now: time.Now(),
 	}
 	for _, service := range services {
 		if spec.BelongsTo(service, e.Cluster) &&
@@ -60,7 +60,9 @@ type residentView struct {
 	controller, agent *swarm.Service
 	tasks             map[string][]swarm.Task
 	nodes             dockerapi.Nodes
-	now               time.Time
+	// hosts are the names of the cluster's hosts by node ID.
+	hosts map[string]string
+	now   time.Time
 }
 
 func (r residentView) residents() domain.Residents {
@@ -137,7 +139,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		return domain.Resident{State: domain.ResidentStarting}
 	}
 	newest := own[len(own)-1]
-	resident := domain.Resident{State: domain.ResidentStarting, Host: r.nodes.Host(newest.NodeID)}
+	resident := domain.Resident{State: domain.ResidentStarting, Host: r.nodes.Host(newest.NodeID, r.hosts)}
 	if newest.Status.State == swarm.TaskStateRunning && outdated(newest, service) {
 		return resident // about to be replaced
 	}
@@ -166,7 +168,7 @@ func (r residentView) judge(service swarm.Service, own []swarm.Task) domain.Resi
 		}
 		resident.Attempts++
 		if resident.Error == "" {
-			resident.Host, resident.Error = r.nodes.Host(task.NodeID), taskError(task)
+			resident.Host, resident.Error = r.nodes.Host(task.NodeID, r.hosts), taskError(task)
 		}
 	}
 	if resident.Attempts > 0 {

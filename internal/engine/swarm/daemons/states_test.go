@@ -36,7 +36,7 @@ func TestResidentOfTasks(t *testing.T) {
 		noSocket = `invalid mount config for type "bind": bind source path does not exist: /var/run/docker.sock`
 	)
 	node := ready
-	node.ID, node.Description.Hostname, node.Description.Platform.Architecture = "n1", "gpu1", runtime.GOARCH
+	node.ID, node.Description.Hostname, node.Description.Platform.Architecture = "n1", "ip-1", runtime.GOARCH
 	image := images.LocalName(images.ProgramRepository, "sha256:1")
 	service := swarm.Service{
 		ID: "controller", Spec: swarm.ServiceSpec{Annotations: swarm.Annotations{Name: "trainyard-lab-controller"}},
@@ -113,11 +113,12 @@ func TestResidentOfTasks(t *testing.T) {
 					test.tasks[i] = task
 				}
 			}
+			cluster := domain.Cluster{
+				Name: "lab", Agent: domain.Agent{Disabled: true}, Hosts: map[string]domain.Host{"gpu1": {ID: "n1"}},
+			}
 			r := residentView{
-				cluster: domain.Cluster{
-					Name: "lab", Agent: domain.Agent{Disabled: true}, Hosts: map[string]domain.Host{"gpu1": {ID: "n1"}},
-				},
-				nodes: dockerapi.NewNodes([]swarm.Node{node}), controller: &service,
+				cluster: cluster, controller: &service,
+				nodes: dockerapi.NewNodes([]swarm.Node{node}), hosts: dockerapi.HostsOf(cluster),
 				tasks: map[string][]swarm.Task{"controller": test.tasks}, now: moment.Add(time.Second + test.later),
 			}
 			got := r.residents()

@@ -23,13 +23,13 @@ func NewNodes(nodes []swarm.Node) Nodes {
 	return view
 }
 
-// Host returns the name of a node's host, "" for an unknown node.
-func (v Nodes) Host(id string) string {
-	node, found := v[id]
-	if !found {
-		return ""
+// Host returns the name of a node's host: the declared one, see [HostsOf], or else that of the machine, "" for an
+// unknown node.
+func (v Nodes) Host(id string, declared map[string]string) string {
+	if name, found := declared[id]; found {
+		return name
 	}
-	return HostName(node)
+	return HostName(v[id])
 }
 
 // Platform returns a node's platform, such as linux/x86_64.
@@ -66,7 +66,7 @@ func (v Nodes) Meets(id string, service swarm.ServiceSpec) bool {
 	return spec.Admits(service, id, v[id].Spec.Labels)
 }
 
-// HostName is the name of a node's host.
+// HostName is the name of a node's machine. A cluster may declare the host under another one.
 func HostName(node swarm.Node) string { return strings.ToLower(node.Description.Hostname) }
 
 // IsManager reports whether a node is specified as a manager.
@@ -106,6 +106,17 @@ func Named(nodes []swarm.Node, host string) []swarm.Node {
 		return ready
 	}
 	return named
+}
+
+// HostsOf returns the names that a cluster's hosts are declared under, by node ID.
+func HostsOf(cluster domain.Cluster) map[string]string {
+	names := make(map[string]string, len(cluster.Hosts))
+	for name, host := range cluster.Hosts {
+		if host.ID != "" {
+			names[host.ID] = name
+		}
+	}
+	return names
 }
 
 // NodesOf returns the node IDs of a cluster's hosts by host name, as far as they are part of the Swarm.

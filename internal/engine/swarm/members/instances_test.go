@@ -262,8 +262,10 @@ func TestObservePool(t *testing.T) {
 			h.service.UpdateStatus = c.update
 			c.tasks(h)
 			node := ready
-			node.Description.Hostname = "gpu1"
-			observed, err := h.view(node).observe("job")
+			node.Description.Hostname = "ip-1"
+			v := h.view(node)
+			v.hosts = map[string]string{"node1": "gpu1"}
+			observed, err := v.observe("job")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,9 +45,20 @@ func (e Members) observe(ctx context.Context, group string, tasks []swarm.Task) 
 	if err != nil {
 		return nil, err
 	}
+	var hosts map[string]string
+	if slices.ContainsFunc(services, func(s swarm.Service) bool {
+		id := spec.IdentityOf(s)
+		return spec.BelongsTo(s, e.Cluster) && id.Group != "" && id.Pooled
+	}) {
+		cluster, err := e.declared(ctx)
+		if err != nil {
+			return nil, err
+		}
+		hosts = dockerapi.HostsOf(cluster)
+	}
 	view := view{
 		cluster: e.Cluster, services: services, seals: e.Reads.Seals(services), tasks: dockerapi.TasksByService(tasks),
-		nodes: dockerapi.NewNodes(nodes),
+		nodes: dockerapi.NewNodes(nodes), hosts: hosts,
 		known: sync.OnceValues(func() (spec.Lookup, error) { return e.known(ctx, services) }),
 	}
 	return view.observe(group)
@@ -55,7 +66,7 @@ func (e Members) observe(ctx context.Context, group string, tasks []swarm.Task) 
 
 // known returns what services of the cluster refer to.
 func (e Members) known(ctx context.Context, services []swarm.Service) (spec.Lookup, error) {
-	k := spec.Lookup{Configs: map[string]swarm.Config{}, Hosts: map[string]string{}}
+	k := spec.Lookup{Configs: map[string]swarm.Config{}}
 	add := func(configs []swarm.Config) {
 		for _, config := range configs {
 			k.Configs[config.ID] = config
@@ -72,14 +83,18 @@ func (e Members) known(ctx context.Context, services []swarm.Service) (spec.Look
 		}
 		add(configs)
 	}
+	cluster, err := e.declared(ctx)
+	k.Hosts = dockerapi.HostsOf(cluster)
+	return k, err
+}
+
+// declared returns the cluster as its document declares it; without any hosts if there is none.
+func (e Members) declared(ctx context.Context) (domain.Cluster, error) {
 	document, err := engine.Cluster(ctx, e.Items)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return k, err
+	if errors.Is(err, engine.ErrNotFound) {
+		err = nil
 	}
-	for name, host := range document.Spec.Hosts {
-		k.Hosts[host.ID] = name
-	}
-	return k, nil
+	return document.Spec, err
 }
 
 // foreignTo returns the filters for config objects that the cluster's services refer to and that are not known yet:
@@ -105,6 +120,8 @@ type view struct {
 	seals    map[string]spec.Sealed // by service ID
 	tasks    map[string][]swarm.Task
 	nodes    dockerapi.Nodes
+	// hosts are the names of the cluster's hosts by node ID; only members that the Swarm places need them.
+	hosts map[string]string
 	// known looks up what services refer to; only services that others changed need it.
 	known func() (spec.Lookup, error)
 }
@@ -250,9 +267,9 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		await(o, newest)
 	}
 	v.markStopped(o, service, runs)
-	o.Host = v.nodes.Host(newest.NodeID)
+	o.Host = v.nodes.Host(newest.NodeID, v.hosts)
 	if o.State.Ended() && len(ran) > 0 {
-		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID) // later tasks were never on a host
+		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID, v.hosts) // later tasks were never on a host
 	}
 	if !o.State.Ended() && newest.NodeID != "" {
 		o.HostTrouble = v.nodes.Trouble(o.Host, newest.NodeID)
