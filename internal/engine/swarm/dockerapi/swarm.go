@@ -3,6 +3,7 @@ package dockerapi
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/swarm"
@@ -35,7 +36,7 @@ func (s Swarm) Engines(ctx context.Context, m Manager) (map[string]client.APICli
 	return s.Connection.Engines(ctx, s.Items, m)
 }
 
-// ReadyEngines returns the reachable Engines of the ready nodes, by host name.
+// ReadyEngines returns the reachable Engines of the ready nodes, by node ID.
 func (s Swarm) ReadyEngines(ctx context.Context) (map[string]client.APIClient, error) {
 	m, err := s.Connection.Manager(ctx)
 	if err != nil {
@@ -49,13 +50,11 @@ func (s Swarm) ReadyEngines(ctx context.Context) (map[string]client.APIClient, e
 	if err != nil {
 		return nil, err
 	}
-	ready := make(map[string]client.APIClient, len(engines))
-	for _, node := range nodes {
-		if reached := engines[node.ID]; reached != nil && node.Status.State == swarm.NodeStateReady {
-			ready[HostName(node)] = reached
-		}
-	}
-	return ready, nil
+	states := NewNodes(nodes)
+	maps.DeleteFunc(engines, func(id string, _ client.APIClient) bool {
+		return states[id].Status.State != swarm.NodeStateReady
+	})
+	return engines, nil
 }
 
 // Inspect returns the Swarm itself.

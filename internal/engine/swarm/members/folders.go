@@ -51,10 +51,30 @@ func (e Members) mountOf(folder domain.KeptFolder) mount.Mount {
 	return mount.Mount{Type: kind, Source: folder.Mount.Source, Target: folder.Mount.Target, ReadOnly: true}
 }
 
+// reach is which of a cluster's hosts can be reached.
+type reach struct {
+	hosts map[string]domain.Host
+	// engines are those that can be reached, by node ID.
+	engines map[string]client.APIClient
+}
+
+// engineOf returns the Engine of a host; nil if the host is down, its address is unknown, or it is not the cluster's.
+func (r reach) engineOf(host string) client.APIClient { return r.engines[r.hosts[host].ID] }
+
+// reach returns which hosts can be reached.
+func (e Members) reach(ctx context.Context) (r reach, err error) {
+	if r.engines, err = e.ReadyEngines(ctx); err != nil {
+		return r, err
+	}
+	cluster, err := e.declared(ctx)
+	r.hosts = cluster.Hosts
+	return r, err
+}
+
 // MissingFolders checks whether the folders' volumes exist. For folders in a declared mount, it checks only their
 // parent folder, as there may be thousands.
 func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
-	engines, err := e.ReadyEngines(ctx)
+	r, err := e.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +85,7 @@ func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder
 	var mu sync.Mutex
 	var missing []domain.KeptFolder
 	err = dockerapi.InParallel(ctx, slices.Collect(maps.Keys(byHost)), func(ctx context.Context, name string) error {
-		host := engines[name]
+		host := r.engineOf(name)
 		if host == nil {
 			return nil // it is down, or its address is unknown
 		}
@@ -131,14 +151,14 @@ func exists(ctx context.Context, host client.APIClient, in mount.Mount, at strin
 
 // ReadFolder reads a folder through the Engine of its host.
 func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
-	engines, err := e.ReadyEngines(ctx)
+	r, err := e.reach(ctx)
 	if err != nil {
 		return err
 	}
-	host := engines[folder.Host]
+	host := r.engineOf(folder.Host)
 	if host == nil {
 		return fmt.Errorf("the kept folder of %s is on host %q, whose Docker Engine %w: the host is down, or the "+
-			"cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
+			"cluster does not declare it with an address", folder.Member, folder.Host, engine.ErrUnreachable)
 	}
 	m := e.mountOf(folder)
 	if m.Type == mount.TypeVolume { // mounting it would create it again
@@ -223,7 +243,7 @@ func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use fu
 
 // RemoveFolders removes the volumes of folders on all hosts: a member that moved left one on each.
 func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
-	engines, err := e.ReadyEngines(ctx)
+	r, err := e.reach(ctx)
 	if err != nil {
 		return err
 	}
@@ -232,13 +252,13 @@ func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder)
 		if folder.Mount != nil {
 			continue
 		}
-		if engines[folder.Host] == nil {
+		if r.engineOf(folder.Host) == nil {
 			return fmt.Errorf("removing %s: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host,
 				engine.ErrUnreachable)
 		}
 		names[e.mountOf(folder).Source] = true
 	}
-	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)),
+	return dockerapi.InParallel(ctx, slices.Collect(maps.Values(r.engines)),
 		func(ctx context.Context, host client.APIClient) error {
 			listed, err := host.VolumeList(ctx, volume.ListOptions{})
 			if err != nil {
