@@ -17,7 +17,7 @@ type Folders interface {
 	// missing folder is [ErrNotFound].
 	ReadFolder(ctx context.Context, folder domain.KeptFolder, visit FolderVisitor) error
 	// RemoveFolders removes folders with all their content. Missing ones are ignored, and so are those in mounts that
-	// an engine can't reach.
+	// an engine can't reach, and those of hosts that the cluster no longer has.
 	RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error
 }
 

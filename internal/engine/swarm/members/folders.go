@@ -241,7 +241,8 @@ func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use fu
 	return use(created.ID)
 }
 
-// RemoveFolders removes the volumes of folders on all hosts: a member that moved left one on each.
+// RemoveFolders removes the volumes of folders on all hosts: a member that moved left one on each. Hosts that are no
+// longer the cluster's are not waited for.
 func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
 	r, err := e.reach(ctx)
 	if err != nil {
@@ -252,7 +253,7 @@ func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder)
 		if folder.Mount != nil {
 			continue
 		}
-		if r.engineOf(folder.Host) == nil {
+		if _, stays := r.hosts[folder.Host]; stays && r.engineOf(folder.Host) == nil {
 			return fmt.Errorf("removing %s: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host,
 				engine.ErrUnreachable)
 		}
