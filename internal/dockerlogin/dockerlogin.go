@@ -37,13 +37,40 @@ func (r Registries) Auth(image string) (string, error) {
 	if host == "" {
 		return "", nil
 	}
-	if given, found := r[host]; found {
-		return registry.EncodeAuthConfig(registry.AuthConfig{
-			ServerAddress: host, Username: given.Username, Password: string(given.Password),
-			IdentityToken: string(given.Token),
-		})
+	if given, found := r.given(host); found {
+		return registry.EncodeAuthConfig(given)
 	}
 	return ownAuth(host)
+}
+
+// Auths returns the credentials in r for the registries of images, by the names that Engines have for these. Invalid
+// names have no registry.
+func (r Registries) Auths(images []string) map[string]registry.AuthConfig {
+	auths := map[string]registry.AuthConfig{}
+	for _, image := range images {
+		if given, found := r.given(Host(image)); found {
+			auths[given.ServerAddress] = given
+		}
+	}
+	return auths
+}
+
+// given returns the credentials in r for a registry.
+func (r Registries) given(host string) (registry.AuthConfig, bool) {
+	given, found := r[host]
+	return registry.AuthConfig{
+		ServerAddress: serverOf(host), Username: given.Username, Password: string(given.Password),
+		IdentityToken: string(given.Token),
+	}, found
+}
+
+// serverOf returns the name that Engines have for a registry in credentials: older ones with containerd's image store
+// ignore credentials for "docker.io".
+func serverOf(host string) string {
+	if host == "docker.io" {
+		return "https://index.docker.io/v1/"
+	}
+	return host
 }
 
 // ownAuth returns the credentials of docker login for a registry.
@@ -64,7 +91,7 @@ func ownAuth(host string) (string, error) {
 		return "", fmt.Errorf("reading the docker login credentials for registry %q: %w", host, err)
 	}
 	return registry.EncodeAuthConfig(registry.AuthConfig{
-		ServerAddress: host, Username: found.Username, Password: found.Password, Auth: found.Auth,
+		ServerAddress: serverOf(host), Username: found.Username, Password: found.Password, Auth: found.Auth,
 		IdentityToken: found.IdentityToken, RegistryToken: found.RegistryToken,
 	})
 }

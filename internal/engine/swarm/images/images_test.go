@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/docker/docker/api/types/registry"
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
@@ -172,35 +169,6 @@ func TestBuilt(t *testing.T) {
 		}
 		if err != nil && test.silent != "" && strings.Contains(err.Error(), test.silent) {
 			t.Errorf("%s: the error %q says %q", name, err, test.silent)
-		}
-	}
-}
-
-func TestRegistryAuths(t *testing.T) {
-	given := registries{
-		"docker.io": {Username: "u", Password: "p"}, "registry.example.com:5000": {Token: "t"},
-		"registry.example.com": {Token: "other"},
-	}
-	hub := registry.AuthConfig{ServerAddress: "https://index.docker.io/v1/", Username: "u", Password: "p"}
-	own := registry.AuthConfig{ServerAddress: "registry.example.com:5000", IdentityToken: "t"}
-	for name, test := range map[string]struct {
-		bases []string
-		want  map[string]registry.AuthConfig
-	}{
-		"no image": {nil, map[string]registry.AuthConfig{}},
-		"Docker's": {[]string{"python:3.12"}, map[string]registry.AuthConfig{hub.ServerAddress: hub}},
-		"a registry's, and another": {
-			[]string{"registry.example.com:5000/base", "elsewhere.example.com/base"},
-			map[string]registry.AuthConfig{own.ServerAddress: own},
-		},
-		"two": {
-			[]string{"docker.io/me/base:1", "registry.example.com:5000/base@sha256:" + strings.Repeat("0", 64)},
-			map[string]registry.AuthConfig{hub.ServerAddress: hub, own.ServerAddress: own},
-		},
-		"no names": {[]string{"", "$X/base", "Base"}, map[string]registry.AuthConfig{}},
-	} {
-		if diff := cmp.Diff(test.want, given.auths(test.bases)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
 }

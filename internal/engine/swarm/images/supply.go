@@ -104,7 +104,7 @@ func (e Images) build(ctx context.Context, host imageHost, spec engine.ImageBuil
 		Target:      spec.Target,
 		BuildArgs:   args,
 		Labels:      map[string]string{LabelCluster: e.Cluster, LabelSource: spec.Source},
-		AuthConfigs: registries(e.Connection.Settings.Docker.Registries).auths(spec.Bases),
+		AuthConfigs: e.registries().Auths(spec.Bases),
 		Remove:      true,
 		ForceRemove: true,
 	})
