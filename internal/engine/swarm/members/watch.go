@@ -3,7 +3,6 @@ package members
 import (
 	"context"
 	"hash/fnv"
-	"slices"
 	"sync"
 	"time"
 
@@ -198,34 +197,4 @@ func digestTask(task swarm.Task) uint64 {
 		_, _ = digest.Write([]byte(part + "\x00")) // writing to a hash never fails
 	}
 	return digest.Sum64()
-}
-
-// AwaitTasks returns when no task that satisfies leaving may still run. A task on a host that is down doesn't count, as
-// it keeps its last state.
-func (e Members) AwaitTasks(ctx context.Context, leaving func(t swarm.Task) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events, err := e.Watch(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		tasks, err := dockerapi.Live(e.Connection).Tasks(ctx)
-		if err != nil {
-			return err
-		}
-		nodes, err := dockerapi.Live(e.Connection).Nodes(ctx)
-		if err != nil {
-			return err
-		}
-		view := dockerapi.NewNodes(nodes)
-		if !slices.ContainsFunc(tasks, func(t swarm.Task) bool {
-			return leaving(t) && !dockerapi.Ended(t) && view.Awaited(t.NodeID)
-		}) {
-			return nil
-		}
-		if err := engine.Await(ctx, events, time.Time{}); err != nil {
-			return err
-		}
-	}
 }

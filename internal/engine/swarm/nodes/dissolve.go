@@ -137,11 +137,8 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	err = dockerapi.Until(ctx, "the cluster's tasks to end", func() (bool, error) {
-		err := e.members.AwaitTasks(ctx, func(task swarm.Task) bool {
-			return task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[spec.LabelCluster] == e.Cluster
-		})
-		return err == nil, err
+	err = e.members.AwaitTasks(ctx, func(task swarm.Task) bool {
+		return task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[spec.LabelCluster] == e.Cluster
 	})
 	if err != nil {
 		return err
