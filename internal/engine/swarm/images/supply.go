@@ -67,21 +67,23 @@ func (p *provision) supply(
 	return err
 }
 
-// saved returns a docker-archive of an image that a host has, and its size. The file disappears when it is closed.
-func saved(ctx context.Context, from imageHost, id string) (archive *os.File, size int64, err error) {
+// temporary is a file that is removed when it is closed, and not before: Windows removes no open file.
+type temporary struct{ *os.File }
+
+func (t temporary) Close() error { return errors.Join(t.File.Close(), os.Remove(t.Name())) }
+
+// saved returns a docker-archive of an image that a host has, and its size.
+func saved(ctx context.Context, from imageHost, id string) (archive temporary, size int64, err error) {
 	content, err := from.docker.ImageSave(ctx, []string{id})
 	if err != nil {
-		return nil, 0, err
+		return archive, 0, err
 	}
 	defer content.Close()
-	if archive, err = os.CreateTemp("", "trainyard-image-"); err != nil {
-		return nil, 0, err
+	if archive.File, err = os.CreateTemp("", "trainyard-image-"); err != nil {
+		return archive, 0, err
 	}
-	if err = os.Remove(archive.Name()); err == nil {
-		size, err = io.Copy(archive, content)
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, archive.Close())
+	if size, err = io.Copy(archive, content); err != nil {
+		return archive, 0, errors.Join(err, archive.Close())
 	}
 	return archive, size, nil
 }

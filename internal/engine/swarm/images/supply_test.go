@@ -1,12 +1,19 @@
 package images
 
 import (
+	"context"
+	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
+
+	"github.com/docker/docker/client"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 // FuzzBuilt: whatever an Engine reports of a build, the result is an image, or an error with only the end of the
@@ -55,4 +62,41 @@ func TestSupplyOutside(t *testing.T) {
 			t.Errorf("the image is %q: %v", id, err)
 		}
 	})
+}
+
+// saving is an Engine that saves an image as this text.
+type saving struct {
+	client.APIClient
+	content io.Reader
+}
+
+func (s saving) ImageSave(context.Context, []string, ...client.ImageSaveOption) (io.ReadCloser, error) {
+	return io.NopCloser(s.content), nil
+}
+
+// TestSaved: an archive is in a file that stays until it is closed, as Windows requires, and no longer.
+func TestSaved(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	t.Setenv("TMP", folder) // for Windows
+	files := func() int {
+		entries, err := os.ReadDir(folder)
+		swarmtest.Must(t, err)
+		return len(entries)
+	}
+	whole := saving{content: strings.NewReader("layers")}
+	archive, size, err := saved(t.Context(), imageHost{docker: whole}, "sha256:a")
+	swarmtest.Must(t, err)
+	text, err := io.ReadAll(io.NewSectionReader(archive, 0, size))
+	if err != nil || string(text) != "layers" || files() != 1 {
+		t.Errorf("saved is %q (%v), in %d files", text, err, files())
+	}
+	swarmtest.Must(t, archive.Close())
+	broken := saving{content: io.MultiReader(strings.NewReader("lay"), iotest.ErrReader(errors.New("it broke")))}
+	if _, _, err := saved(t.Context(), imageHost{docker: broken}, "sha256:a"); err == nil {
+		t.Error("a broken archive is saved")
+	}
+	if left := files(); left != 0 {
+		t.Errorf("%d files are left", left)
+	}
 }
