@@ -230,6 +230,42 @@ func TestPoolUpdatePaused(t *testing.T) {
 	f.destroy()
 }
 
+// TestPoolGivesUp: workers that always fail use up all attempts, and have failed then. Until then, a task that was told
+// to end has a successor in every list.
+func TestPoolGivesUp(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t)
+	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
+	// Each worker runs for a moment, so that the apply may succeed.
+	err := f.Update(acctest.Bounded(t), f.group(2, func(r *domain.Role) { r.Args = []string{"exit:3"} }))
+	t.Logf("the apply: %v", err)
+	var tasks []dockerswarm.Task
+	acctest.Eventually(t, "the workers to fail for good", func() bool {
+		tasks, err = f.docker.TaskList(t.Context(), dockerswarm.TaskListOptions{
+			Filters: filters.NewArgs(filters.Arg("service", "farm-worker")),
+		})
+		must(t, err)
+		for _, task := range tasks {
+			of := slices.DeleteFunc(slices.Clone(tasks), func(o dockerswarm.Task) bool { return o.Slot != task.Slot })
+			newest := slices.MaxFunc(of, func(a, b dockerswarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
+			if newest.DesiredState == dockerswarm.TaskStateShutdown && len(of) <= domain.DefaultMaxAttempts {
+				t.Errorf("after %d attempts, the last of which is %s, there is no next one", len(of), newest.Status.State)
+			}
+		}
+		failed := 0
+		for _, o := range f.read().Observed {
+			if o.State == domain.StateFailed && o.LastError == "exit code 3, after 6 restarts" && *o.ExitCode == 3 {
+				failed++
+			} else if o.State == domain.StateFailed {
+				t.Errorf("%s: %s", o.Name, o.LastError)
+			}
+		}
+		return failed == 2
+	})
+	t.Logf("%d tasks are left", len(tasks))
+	f.destroy()
+}
+
 // TestFilesOfMembers follows the config objects and secrets of a group over its lifetime.
 func TestFilesOfMembers(t *testing.T) {
 	t.Parallel()

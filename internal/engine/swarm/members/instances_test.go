@@ -45,6 +45,14 @@ func (h *history) slot(number, run int, desired, state swarm.TaskState, code int
 	return h
 }
 
+// ends adds tasks of slot 1 that ended, one after the other.
+func (h *history) ends(times int, state swarm.TaskState, code int) *history {
+	for range times {
+		h.slot(1, 2, swarm.TaskStateShutdown, state, code, "")
+	}
+	return h
+}
+
 // waiting adds a task of a slot that is not on a host yet.
 func (h *history) waiting(number int, message string) *history {
 	h.slot(number, 2, swarm.TaskStateRunning, swarm.TaskStatePending, 0, message)
@@ -149,6 +157,7 @@ func TestObservePool(t *testing.T) {
 		Replicas int
 	}
 	once := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 1, Final: domain.DefaultFinalExitCodes}
+	six, always := domain.Role{}.RestartRule(), domain.RestartRule{Condition: domain.RestartAlways, MaxAttempts: 2}
 	never := domain.RestartRule{Condition: domain.RestartNever}
 	paused := &swarm.UpdateStatus{
 		State: swarm.UpdateStatePaused, Message: "update paused due to failure or early termination of task task2",
@@ -196,12 +205,33 @@ func TestObservePool(t *testing.T) {
 				{State: domain.StateFailed, Run: 2, Restarts: 1, Error: "exit code 3, after 1 restarts", Host: "gpu1"},
 			},
 		},
+		"failed, and the Swarm is about to decide": {
+			1, once, nil, nil, func(h *history) { h.slot(1, 2, running, failed, 3, "") },
+			[]seen{{State: domain.StateRestarting, Run: 2, Error: "exit code 3", Host: "gpu1"}},
+		},
+		"given up, with some of its tasks gone": {1, six, nil, nil, func(h *history) { h.ends(5, failed, 3) }, []seen{
+			{State: domain.StateFailed, Run: 2, Restarts: 6, Error: "exit code 3, after 6 restarts", Host: "gpu1"},
+		}},
+		"given up when its host was drained before it started": {1, six, nil, nil, func(h *history) {
+			h.ends(6, failed, 3).slot(1, 2, shutdown, shutdown, 0, "")
+			h.tasks[6].Status.ContainerStatus = nil
+		}, []seen{
+			{State: domain.StateFailed, Run: 2, Restarts: 6, Error: "exit code 3, after 6 restarts", Host: "gpu1"},
+		}},
+		"tried more often, as its service has changed since": {1, six, nil, nil, func(h *history) {
+			h.ends(7, failed, 3).waiting(1, "")
+		}, []seen{{State: domain.StateRestarting, Run: 2, Restarts: 6}}},
+		"ended too often": {1, always, nil, nil, func(h *history) { h.ends(3, swarm.TaskStateComplete, 0) },
+			[]seen{{State: domain.StateCompleted, Run: 2, Restarts: 2, Host: "gpu1"}}},
+		"ended, and about to be run again": {1, always, nil, nil, func(h *history) {
+			h.ends(3, swarm.TaskStateComplete, 0).waiting(1, "")
+		}, []seen{{State: domain.StateRestarting, Run: 2, Restarts: 2}}},
 		"never tried again": {
 			1, never, nil, nil, func(h *history) { h.slot(1, 2, shutdown, failed, 3, "") },
 			[]seen{{State: domain.StateFailed, Run: 2, Error: "exit code 3; restart condition is never", Host: "gpu1"}},
 		},
 		"rejected": {
-			1, once, nil, nil, func(h *history) { h.slot(1, 2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+			1, once, nil, nil, func(h *history) { h.slot(1, 2, running, swarm.TaskStateRejected, 0, "No such image") },
 			[]seen{{State: domain.StateRestarting, Run: 2, Error: "could not be started: No such image", Host: "gpu1"}},
 		},
 		"rejected again": {1, once, nil, nil, func(h *history) {

@@ -249,9 +249,12 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	o.Restarts = max(len(ran)-1, 0)
 	rule := r.Restart
 	rule.Final = nil // the Swarm has no final exit codes
+	stop := service.Spec.Labels[spec.LabelStop]
+	if len(runs) > 0 && stop == "" {
+		rule, o.Restarts = bySwarm(rule, o.Restarts, runs[len(runs)-1])
+	}
 	if len(ran) > 0 {
 		last := ran[len(ran)-1]
-		stop := service.Spec.Labels[spec.LabelStop]
 		settle(o, last, rule, stop != "")
 		if o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, last) {
 			o.State = domain.StateRestarting
@@ -274,6 +277,21 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	if !o.State.Ended() && newest.NodeID != "" {
 		o.HostTrouble = v.nodes.Trouble(o.Host, newest.NodeID)
 	}
+}
+
+// bySwarm returns a slot's restart rule and number of restarts as its newest task shows them. Only the Swarm knows
+// whether all attempts are used up: it includes those that ended before they started, and counts anew once its service
+// has changed. A task that it restarts gets its successor in the transaction in which it is told to end.
+func bySwarm(rule domain.RestartRule, restarts int, newest swarm.Task) (domain.RestartRule, int) {
+	retried := rule.Condition == domain.RestartAlways ||
+		rule.Condition == domain.RestartOnFailure && newest.Status.State != swarm.TaskStateComplete
+	switch {
+	case newest.DesiredState != swarm.TaskStateShutdown || !dockerapi.Ended(newest):
+		rule.MaxAttempts = 0 // it has not given up
+	case retried:
+		restarts = max(restarts, rule.MaxAttempts)
+	}
+	return rule, restarts
 }
 
 // markStopped marks a member that does not run as stopped if its service was stopped. One whose task is on a host may
