@@ -467,8 +467,8 @@ func TestPoolDrift(t *testing.T) {
 	}
 }
 
-// TestStoppedPoolIsNoDrift: a pool is stopped all at once, whatever its update settings, and uses these again when it
-// starts again.
+// TestStoppedPoolIsNoDrift: a pool is stopped all at once, whatever its update settings, and keeps the tasks of all
+// attempts; it has its own settings again when it starts again.
 func TestStoppedPoolIsNoDrift(t *testing.T) {
 	service, k := rendered(t, richPool())
 	want := clone(t, service.Spec)
@@ -476,12 +476,24 @@ func TestStoppedPoolIsNoDrift(t *testing.T) {
 	if config := service.Spec.UpdateConfig; config.Parallelism != 0 || config.Delay != 0 {
 		t.Errorf("it is stopped by %+v", config)
 	}
+	policy := want.TaskTemplate.RestartPolicy
+	if most := *service.Spec.TaskTemplate.RestartPolicy.MaxAttempts; most == 1 || most != *policy.MaxAttempts+1 {
+		t.Errorf("instead of %d restarts, it has %d", *policy.MaxAttempts, most)
+	}
 	if live := Drift(service, k); live != nil {
 		t.Errorf("it reads as changed: %s", cmp.Diff(richPool().Normal(), *live))
 	}
-	if again := Overlay(service.Spec, want); again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism ||
+	again := Overlay(service.Spec, want)
+	if again.UpdateConfig.Parallelism != want.UpdateConfig.Parallelism ||
 		again.UpdateConfig.Delay != want.UpdateConfig.Delay || again.Labels[LabelStop] != "" {
 		t.Errorf("it starts again as %+v", again)
+	}
+	if diff := cmp.Diff(policy, again.TaskTemplate.RestartPolicy); diff != "" {
+		t.Errorf("how it is restarted when it starts again (-want +got):\n%s", diff)
+	}
+	want.TaskTemplate.RestartPolicy = &swarm.RestartPolicy{MaxAttempts: new(uint64(0))}
+	if most := *Stopped(want, domain.StopCompleted).TaskTemplate.RestartPolicy.MaxAttempts; most != 0 {
+		t.Errorf("without a limit of restarts, it has one of %d", most)
 	}
 }
 

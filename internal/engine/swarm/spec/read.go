@@ -255,6 +255,10 @@ func (r *reader) restart() {
 		r.found.Restart = rule
 		return
 	}
+	if r.spec.Labels[LabelStop] != "" {
+		r.found.Restart = rule // see [Stopped]
+		return
+	}
 	if policy.Condition != swarmConditions[rule.Condition] {
 		for _, condition := range domain.Conditions {
 			if swarmConditions[condition] == policy.Condition {
@@ -278,7 +282,7 @@ func (r *reader) update() {
 		return
 	}
 	if r.spec.Labels[LabelStop] != "" {
-		r.found.Update = r.record.Update // it was stopped all at once
+		r.found.Update = r.record.Update // see [Stopped]
 		return
 	}
 	config := swarm.UpdateConfig{Parallelism: 1} // Swarm's default

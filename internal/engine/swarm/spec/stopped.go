@@ -24,11 +24,22 @@ func Stopped(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec
 		placement.Constraints = append(slices.Clone(placement.Constraints), nowhere)
 	}
 	live.TaskTemplate.Placement = &placement
-	if identityIn(identifying(live)).Pooled && live.UpdateConfig != nil {
+	if !identityIn(identifying(live)).Pooled {
+		return live
+	}
+	if live.UpdateConfig != nil {
 		// All at once: otherwise the Swarm would wait for replacements of the first ones, which never run.
 		config := *live.UpdateConfig
 		config.Parallelism, config.Delay = 0, 0
 		live.UpdateConfig = &config
+	}
+	policy := live.TaskTemplate.RestartPolicy
+	if policy != nil && policy.MaxAttempts != nil && *policy.MaxAttempts > 0 {
+		// The Swarm keeps one task more than it makes attempts. The task that waits for a node is another one, and
+		// without the first attempt, those that failed for good would read as if there were attempts left.
+		kept := *policy
+		kept.MaxAttempts = new(*policy.MaxAttempts + 1)
+		live.TaskTemplate.RestartPolicy = &kept
 	}
 	return live
 }
