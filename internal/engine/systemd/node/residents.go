@@ -58,7 +58,7 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 			return err
 		}
 	}
-	if err := writeUnit(ctx, p.dir.Cluster, p.node.program, p.version()); err != nil {
+	if err := writeUnit(ctx, layout.Units, p.dir.Cluster, p.node.program, p.version()); err != nil {
 		return err
 	}
 	if err := removeUnused(layout.Programs, layout.Clusters, layout.Units, time.Now()); err != nil {
@@ -86,18 +86,18 @@ func (n *Node) agent(orders relay.Orders) string {
 	return n.program
 }
 
-// writeUnit makes systemd run the supervisor whenever this host runs.
-func writeUnit(ctx context.Context, cluster, program, version string) error {
+// writeUnit makes systemd run the supervisor whenever this host runs. It repeats what an earlier attempt may not have
+// reached after it had written the unit.
+func writeUnit(ctx context.Context, folder, cluster, program, version string) error {
 	name := layout.SupervisorUnit(cluster)
-	file := filepath.Join(layout.Units, name)
+	file := filepath.Join(folder, name)
 	text := []byte(fmt.Sprintf(unit, cluster, program, layout.Clusters, version))
-	if present, err := os.ReadFile(file); err == nil && bytes.Equal(present, text) {
-		return nil
+	if present, err := os.ReadFile(file); err != nil || !bytes.Equal(present, text) {
+		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // unit files are readable by all
+			return fmt.Errorf("writing the unit of the supervisor: %w", err)
+		}
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // unit files are readable by all
-		return fmt.Errorf("writing the unit of the supervisor: %w", err)
-	}
-	if err := forgetStale(ctx, name); err != nil { // of an earlier cluster of the same name
+	if err := forgetStale(ctx, name); err != nil { // of an earlier version, or an earlier cluster of the same name
 		return err
 	}
 	return systemctl(ctx, "enable", "--no-reload", "--quiet", name)
@@ -143,7 +143,7 @@ func (p part) version() string {
 func (n *Node) supervise(ctx context.Context, of engineKey) error {
 	name := layout.SupervisorUnit(of.cluster)
 	if _, err := os.Stat(filepath.Join(layout.Units, name)); errors.Is(err, fs.ErrNotExist) {
-		if err := writeUnit(ctx, of.cluster, n.program, of.version); err != nil {
+		if err := writeUnit(ctx, layout.Units, of.cluster, n.program, of.version); err != nil {
 			return err
 		}
 	}
