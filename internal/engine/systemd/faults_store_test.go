@@ -153,6 +153,35 @@ func TestStoreHostLost(t *testing.T) {
 	f.finish()
 }
 
+// TestStoreHostReturns: a store host that was only cut off while another took its place ends none of the members that
+// were started meanwhile, even if it reaches their hosts before the new one tells it.
+func TestStoreHostReturns(t *testing.T) {
+	f := newFaulty(t)
+	f.update(f.group("job", []int{1}, "wait"))
+	// reaches reports whether the old one's controller is connected to another host.
+	reaches := func(host int) bool {
+		return f.sh(0, "ss -Htn state established dst "+f.host(host).Address.String()+":22") != ""
+	}
+	f.eventually("the controller to reach the others", func() bool { return reaches(1) && reaches(2) })
+	f.suffers(0, networkCut)
+	f.Engine = f.open(1, f.provider)
+	f.runs(f.refused(f.Engine), "promote")
+	late := f.group("late", []int{1, 2}, "wait")
+	f.update(late)
+	const controller = `pkill -%s -f '/[^ ]* controller --engine systemd .*--cluster lab$'`
+	f.eventually("the new one's controller to be stopped", func() bool {
+		_, err := f.host(1).Run(f.bounded(), fmt.Sprintf(controller, "STOP"))
+		return err == nil
+	})
+	f.eventually("the old store host to notice the cut", func() bool { return !reaches(1) && !reaches(2) })
+	f.must(f.host(0).Heal())
+	f.eventually("the old store host to reach the others", func() bool { return reaches(1) && reaches(2) })
+	f.sh(1, fmt.Sprintf(controller, "CONT"))
+	f.eventually("the old store host to obey", func() bool { return f.ledger(0).Store == "host2" })
+	f.startedOnce(late)
+	f.finish()
+}
+
 // TestNoCopy: a change that no second host has copied causes a warning that names the hosts; the next one that is
 // copied does not.
 func TestNoCopy(t *testing.T) {

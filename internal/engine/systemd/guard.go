@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -40,9 +41,18 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 	if self, err := e.reach.introduced(); err != nil || self.Self != p.ledger.Store {
 		return err // up to another controller, if another host has become the store host
 	}
+	// What is found was started before the ledgers are read, which tell whether another store host may have done that.
+	found, unobserved := askAllSoon(ctx, e, p, relay.Observe, "")
 	ledgers, failed := askAllSoon(ctx, e, p, relay.ReadLedger, none)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	maps.Copy(failed, unobserved)
+	for _, ledger := range ledgers {
+		if ledger.Epoch > p.ledger.Epoch {
+			e.reach.store.Store(nil) // the next call looks for the new one
+			return fmt.Errorf("host %s: %w: host %s took its place", p.ledger.Host, relay.ErrDeposed, ledger.Store)
+		}
 	}
 	for name, ledger := range ledgers {
 		if p.ledger.Newer(ledger) {
@@ -55,11 +65,10 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 			}
 		}
 	}
-	found, unobserved := askAllSoon(ctx, e, p, relay.Observe, "")
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	maps.Copy(failed, unobserved)
+	maps.DeleteFunc(found, func(name string, _ []domain.Observed) bool {
+		_, known := ledgers[name]
+		return !known
+	})
 	if err := e.note(ctx, found); err != nil {
 		return err
 	}
