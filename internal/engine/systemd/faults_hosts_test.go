@@ -162,16 +162,17 @@ func TestCopyCatchesUp(t *testing.T) {
 
 // TestTwoClusters: two clusters on the same hosts are independent of each other.
 func TestTwoClusters(t *testing.T) {
-	f := newFaulty(t)
+	f := newHostsOf(t, 2)
+	f.form(f.spec)
 	other := f
 	other.spec = specOn(f.bed, "lab-2")
 	other.Engine = other.open(0, f.provider)
 	other.form(other.spec)
-	g, theirs := f.group("job", everyHost, "wait"), other.group("job", everyHost, "wait")
+	g, theirs := f.group("job", []int{0, 1}, "wait"), other.group("job", []int{0, 1}, "wait")
 	f.update(g)
 	other.update(theirs)
-	f.running("job", 3)
-	other.running("job", 3)
+	f.running("job", 2)
+	other.running("job", 2)
 	other.finish()
 	for i := range f.bed.Hosts {
 		if starts := f.sh(i, "cat "+startsFile); strings.Count(starts, "job-on") != 2 {
@@ -179,7 +180,7 @@ func TestTwoClusters(t *testing.T) {
 		}
 	}
 	processes := f.processes("job")
-	if len(processes) != 3 {
+	if len(processes) != 2 {
 		t.Errorf("there run %v", processes)
 	}
 	f.tally.lookAt(processes)

@@ -186,7 +186,8 @@ func (f faulty) openThrough(s *stalled) *systemd.Engine {
 // TestLockGivenUp: a lock reported as lost to its holder is free to take, though the holder's network is back before
 // anybody took it.
 func TestLockGivenUp(t *testing.T) {
-	f := newFaulty(t)
+	f := newHostsOf(t, 1)
+	f.form(f.spec)
 	way := stalling(t, f.host(0))
 	held, release, err := f.openThrough(way).Hold(t.Context(), "mine",
 		engine.Holder{Who: "the first", Process: os.Getpid()})
@@ -209,7 +210,8 @@ func TestLockGivenUp(t *testing.T) {
 // TestLockOfWhoIsCutOff: a lock's holder that has lost its network learns that the lock is lost before anybody else has
 // it.
 func TestLockOfWhoIsCutOff(t *testing.T) {
-	f := newFaulty(t)
+	f := newHostsOf(t, 1)
+	f.form(f.spec)
 	way := stalling(t, f.host(0))
 	held, _, err := f.openThrough(way).Hold(t.Context(), "mine", engine.Holder{Who: "the first", Process: os.Getpid()})
 	f.must(err)
