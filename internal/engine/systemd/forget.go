@@ -78,7 +78,7 @@ func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.H
 		default:
 			failed[name] = fmt.Errorf("removing cluster %q from it: %w; try again when the host is back, or, if it is "+
 				"gone for good, forget it: terraform-provider-trainyard forget --engine %s --cluster %s "+
-				"--endpoint %s --host %s", e.ref.Name, err, Name, e.ref.Name, e.ref.Endpoint, name)
+				"--endpoint %s --host %s", e.ref.Name, err, Name, e.ref.Name, p.hosts[p.ledger.Host].Address, name)
 		}
 	}
 	return joined(failed)

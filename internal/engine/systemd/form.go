@@ -37,6 +37,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 		return cluster, nil, err
 	}
 	problems = append(problems, lacks...)
+	e.checkKeepsStore(ctx, &problems, cluster, found)
 	e.checkCrossings(ctx, &problems, cluster, found)
 	e.checkMetrics(ctx, &problems, cluster, found)
 	for name, f := range found {
@@ -129,7 +130,7 @@ func (e *Engine) look(ctx context.Context, hosts map[string]domain.Host) (map[st
 	})
 }
 
-// Form installs the programs on the hosts, and makes them part of the cluster. Hosts that are no longer in it are
+// Form installs the programs on the hosts, and makes them part of the cluster. Machines that are no longer in it are
 // cleaned of everything of ours.
 func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	found, failed := e.look(ctx, cluster.Hosts)
@@ -162,6 +163,17 @@ func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Clust
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return cluster, err
 	}
+	if err := e.keepsStore(ctx, before, cluster); err != nil {
+		return cluster, err
+	}
+	if before.lost != nil { // it has another address
+		if before, err = e.now().find(ctx); err != nil {
+			return cluster, err
+		}
+	}
+	if err := e.dismiss(ctx, before, cluster, found); err != nil {
+		return cluster, err
+	}
 	manager := managerOf(cluster)
 	ledger := before.ledger
 	if ledger.Store == "" {
@@ -175,9 +187,6 @@ func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Clust
 		if err := e.moveStore(ctx, before, manager, cluster.Hosts); err != nil {
 			return cluster, err
 		}
-	}
-	if err := e.dismiss(ctx, before, cluster); err != nil {
-		return cluster, err
 	}
 
 	cluster.Hosts = maps.Clone(cluster.Hosts)
@@ -245,17 +254,6 @@ func (e *Engine) idOf(ctx context.Context, p place) (string, error) {
 		return rand.Text(), nil
 	}
 	return document.Spec.ID, err
-}
-
-// dismiss cleans hosts that are no longer in the cluster.
-func (e *Engine) dismiss(ctx context.Context, before place, cluster domain.Cluster) error {
-	leaving := map[string]domain.Host{}
-	for name, host := range before.hosts {
-		if _, stays := cluster.Hosts[name]; !stays {
-			leaving[name] = host
-		}
-	}
-	return e.clean(ctx, before, leaving)
 }
 
 // loginFor is how the controller logs in to a host: as this user, at the address by which the other hosts reach it.
