@@ -112,6 +112,7 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 func (r Reconciler) move(
 	ctx context.Context, group Group, members []string, lost map[string]string,
 ) (d Decision, err error) {
+	r.Planned = nil // on the lost hosts
 	err = r.asking(ctx, group.Document.Spec, func(by *gpuReport) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)
 		return err

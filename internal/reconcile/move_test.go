@@ -384,6 +384,26 @@ func TestHostLostDuringApply(t *testing.T) {
 	}
 }
 
+// TestPlannedHostLostDuringApply: a member whose plan showed its GPU gets another one.
+func TestPlannedHostLostDuringApply(t *testing.T) {
+	f := newFake()
+	f.traits.MemberAddress = addressed
+	f.gpus = []map[string]domain.HostGPUs{dgx()}
+	putPool(t, reconcile.Reconciler{Engine: f}, onBoth, true)
+	f.plays["mnist-worker-0"] = []play{{waits, waits, waits, waits, waits}, {runs}}
+	r := interfering(t, f, "Start", "Observe", func() {
+		f.lose("a")
+		f.gpus[0]["a"] = domain.HostGPUs{Unknown: "host a is down"}
+	})
+	r.Planned = map[string]domain.Assignment{"mnist-worker-0": domain.ParsePlace("a GPU-a4")}
+	one := pooled("mnist")
+	one.Roles["worker"] = domain.Role{Replicas: new(1), GPUs: &domain.GPURequest{Pool: "p"}}
+	must(t, r.Update(within(t), one))
+	if got := f.document(t, "mnist").Assignments["mnist-worker-0"].Place(); got != "b GPU-b0" {
+		t.Errorf("the member is at %s", got)
+	}
+}
+
 // TestNoRoomDuringApply: an apply waits for a host to come back, and its timeout error says so.
 func TestNoRoomDuringApply(t *testing.T) {
 	f := newFake()
