@@ -224,6 +224,44 @@ func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	w.ExpectNoChange("with a node down")
 }
 
+// A worker node crashes while the update of a group waits for its completion: the members move, the job completes, and
+// the apply succeeds, although its plan showed them on that node.
+func TestAccSwarmNodeDiesInUpdate(t *testing.T) {
+	acceptance.Test(t)
+	bed := ownBed(t, three)
+	l := newSwarmLab(t, bed, "rerun")
+	w := newSwarmWorkspace(l)
+	done := filepath.Join(t.TempDir(), "done")
+	configure := func(data string) {
+		w.configure(l.wholeBed(1), l.group(fmt.Sprintf(`
+  image      = %q
+  mounts     = [{ source = %[2]q, target = %[2]q }]
+  roles      = { worker = { replicas = 6, args = ["until:%[3]s", "exit:0"] } }
+  completion = { when = "all" }
+  wait_for   = "completed"
+  triggers   = { data = %[4]q }`, memberImage, filepath.Dir(done), done, data)))
+	}
+	configure("old")
+	l.must(os.WriteFile(done, nil, 0o600))
+	w.Must("apply", "-auto-approve")
+	l.must(os.Remove(done))
+	configure("new")
+	wait := w.background("apply", "-auto-approve")
+	defer func() { _, _ = wait() }()
+
+	victim, manager := bed.Nodes[2], bed.Nodes[0]
+	l.await(manager, "all members to run again", runsOn(6))
+	l.must(victim.Crash())
+	l.await(manager, "the members of "+victim.Name+" to run elsewhere", runsOn(6, victim.Name))
+	l.must(os.WriteFile(done, nil, 0o600))
+	output, err := wait()
+	if err != nil {
+		t.Fatalf("the apply: %v\n%s", err, output)
+	}
+	acceptance.ExpectSaid(t, output, "Group changed during its apply", fmt.Sprintf("not %q", victim.Name))
+	w.ExpectNoChange("with a node down")
+}
+
 // A manager crashes with the controller on it: the Swarm starts the controller on another one, which moves the crashed
 // node's members, and ends the rest when the group has completed.
 func TestAccSwarmControllerDies(t *testing.T) {

@@ -138,7 +138,11 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to record, diag
 	group, err := reconciler.ReadSettled(ctx, spec.Name)
 	switch {
 	case err == nil && (failure == nil || group.Document.Spec.Equal(spec)):
-		to.set(ctx, FlattenGroup(group, w.plan), group, diags)
+		model := FlattenGroup(group, w.plan)
+		if failure == nil { // else Terraform does not compare it with the plan
+			model.keepPlan(w.plan, diags)
+		}
+		to.set(ctx, model, group, diags)
 	case failure != nil && (err == nil || errors.Is(err, engine.ErrNotFound)):
 		// It failed before anything was stored.
 	default:

@@ -147,6 +147,12 @@ func (e *Stub) Form(_ context.Context, c domain.Cluster) (domain.Cluster, error)
 // StartController implements [engine.Engine].
 func (e *Stub) StartController(context.Context) error { return nil }
 
+// Start implements [engine.Engine].
+func (e *Stub) Start(context.Context, string, int) error { return nil }
+
+// Watch returns no events.
+func (e *Stub) Watch(context.Context) (<-chan struct{}, error) { return make(chan struct{}), nil }
+
 // Prune implements [engine.Engine].
 func (e *Stub) Prune(context.Context, string, *domain.Group) error { return nil }
 
