@@ -305,6 +305,42 @@ func TestGroupsOfPlannedClusterAtAnotherEndpoint(t *testing.T) {
 	}
 }
 
+// Two clusters of one name would be taken for one; what is planned anew, or has a new endpoint, is still the same one.
+func TestClusterNameUsedTwice(t *testing.T) {
+	at := func(endpoint string, hosts ...string) func(m *cluster.Model) {
+		return func(m *cluster.Model) {
+			m.Endpoint, m.Hosts = resourcekit.TextOrNull(endpoint), nil
+			for _, host := range hosts {
+				if m.Hosts == nil {
+					m.Hosts = map[string]cluster.HostModel{}
+				}
+				m.Hosts[host] = cluster.HostModel{Address: new("ssh://" + host), Role: new("manager")}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		first, second func(m *cluster.Model)
+		twice         bool
+	}{
+		"the same":                        {at("", "a1", "a2"), at("", "a1", "a2"), false},
+		"another endpoint, the same host": {at("ssh://a2", "a1", "a2"), at("", "a1"), false},
+		"another site":                    {at("", "a1", "a2"), at("", "b1"), true},
+		"another site, by its endpoint":   {at("ssh://a1"), at("ssh://b1"), true},
+		"another site, and the default":   {at(""), at("ssh://b1"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tf := newTerraform(t, &providertest.Stub{Network: &domain.Network{}, Endpoint: "unix:///default"})
+			_, diagnostics := tf.plan("trainyard_cluster", tf.swarm(test.first), nil)
+			fatalOn(t, nil, diagnostics)
+			_, diagnostics = tf.plan("trainyard_cluster", tf.swarm(test.second), nil)
+			twice := len(diagnostics) == 1 && diagnostics[0].Summary == "Cluster name used twice"
+			if twice != test.twice || !twice && len(diagnostics) > 0 {
+				t.Errorf("got %v, want it to be refused: %t", diagnostics, test.twice)
+			}
+		})
+	}
+}
+
 // Changing the endpoint replaces neither cluster nor group.
 func TestEndpointIsChangedInPlace(t *testing.T) {
 	stub := storedWorkers(t, 1)

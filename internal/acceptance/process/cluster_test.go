@@ -34,6 +34,34 @@ func hostOf(address string, labels knownvalue.Check, cpus float64, memory int64)
 	})
 }
 
+// Two provider configurations may each have a cluster of one name: they don't know of each other.
+func TestAccClustersOfOneName(t *testing.T) {
+	elsewhere := t.TempDir()
+	t.Cleanup(func() { acctest.ExpectNobody(t, elsewhere, "after the last destroy") })
+	w, l := newWorkspace(t)
+	site := func(alias, host string) string {
+		return fmt.Sprintf(`
+resource "trainyard_cluster" %[2]q {
+  provider = %[1]s
+  name     = "lab"
+  hosts    = { %[2]s = {} }
+}
+
+resource "trainyard_group" %[2]q {
+  provider = %[1]s
+  cluster  = trainyard_cluster.%[2]s
+  name     = "job"
+  command  = [local.member, "wait"]
+  roles    = { worker = { replicas = 1, placement = { hosts = [%[2]q] } } }
+}
+`, alias, host)
+	}
+	l.configure(w, site("trainyard", "a"), site("trainyard.elsewhere", "b"),
+		fmt.Sprintf("provider \"trainyard\" {\n  alias     = \"elsewhere\"\n  state_dir = %q\n}\n", elsewhere))
+	w.Must("apply", "-auto-approve")
+	w.ExpectNoChange("of two clusters of one name")
+}
+
 // A cluster is this machine, or the hosts that it declares. They can be changed in place.
 func TestAccCluster(t *testing.T) {
 	l := newLab(t)

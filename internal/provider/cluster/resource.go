@@ -77,6 +77,15 @@ func (r *clusterResource) ModifyPlan(
 	if addresses := managers(cluster.Hosts); cluster.Endpoint == "" && len(addresses) > 0 {
 		cluster.Endpoint = addresses[0]
 	}
+	if other, taken := r.Session.Plans.ClaimCluster(cluster); taken {
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "Cluster name used twice", fmt.Sprintf(
+			"Another cluster %q of engine %q is reached at %s. Within one provider configuration, engine and name "+
+				"identify a cluster, wherever it is reached. Choose another name, or use another provider "+
+				"configuration: a provider block with an alias, which a module gets as providers = { trainyard = "+
+				"trainyard.<alias> }.",
+			cluster.Name, cluster.Engine, cmp.Or(other.Endpoint, "the default endpoint")))
+		return
+	}
 	stored := r.stored(ctx, req.State, cluster, &resp.Diagnostics)
 	cluster.Network = config.Network.over(stored.Network)
 	var known resourcekit.PrivateState

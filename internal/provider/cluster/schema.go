@@ -36,7 +36,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the cluster, a DNS label: lower-case letters, digits and hyphens, " +
 					"starting with a letter, at most 63 characters. " +
-					"Forces replacement.",
+					"Unique per engine and provider configuration. Forces replacement.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},

@@ -14,6 +14,8 @@ import (
 type Plans struct {
 	mu       sync.Mutex
 	clusters map[ClusterID]PlannedCluster
+	// sites are the clusters as configured, also after they were applied.
+	sites    map[ClusterID]domain.Cluster
 	groups   map[ClusterID]map[string]domain.GroupDocument
 	pools    map[ClusterID]map[string]PlannedPool
 	specs    map[ItemAddress]PlannedSpec
@@ -63,12 +65,39 @@ type PlannedSweep struct{ Leaving, Anew bool }
 
 func newPlans() *Plans {
 	return &Plans{
-		clusters: map[ClusterID]PlannedCluster{}, groups: map[ClusterID]map[string]domain.GroupDocument{},
-		pools: map[ClusterID]map[string]PlannedPool{},
+		clusters: map[ClusterID]PlannedCluster{}, sites: map[ClusterID]domain.Cluster{},
+		groups: map[ClusterID]map[string]domain.GroupDocument{}, pools: map[ClusterID]map[string]PlannedPool{},
 		specs: map[ItemAddress]PlannedSpec{}, policies: map[PolicyAddress]PlannedPolicy{},
 		sweeps: map[ItemAddress]PlannedSweep{},
 		files:  map[ItemAddress]string{}, yields: map[ItemAddress]map[string][]string{},
 	}
+}
+
+// ClaimCluster records where a configured cluster is. If this run has planned another one of its engine and name, with
+// another endpoint and other hosts, it returns that one.
+func (p *Plans) ClaimCluster(configured domain.Cluster) (other domain.Cluster, taken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := IDOf(configured.Ref())
+	other, found := p.sites[id]
+	if !found {
+		p.sites[id] = configured
+	}
+	return other, found && apart(other, configured)
+}
+
+// apart reports whether two clusters have neither their endpoint nor the address of a host in common.
+func apart(a, b domain.Cluster) bool {
+	addresses := map[string]bool{}
+	for _, host := range a.Hosts {
+		addresses[host.Address] = host.Address != ""
+	}
+	for _, host := range b.Hosts {
+		if addresses[host.Address] {
+			return false
+		}
+	}
+	return a.Endpoint != b.Endpoint
 }
 
 // PutCluster stores the planned specification of a cluster.
