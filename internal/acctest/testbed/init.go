@@ -170,7 +170,7 @@ func (n *nodeInit) Pause(_ struct{}, _ *struct{}) error {
 	if err := signalEngine(unix.SIGSTOP); err != nil {
 		return err
 	}
-	look := time.NewTicker(time.Millisecond)
+	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for {
 		processes, err := engineProcesses()
