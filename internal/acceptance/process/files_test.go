@@ -29,7 +29,13 @@ type codeLab struct {
 
 func newCodeLab(t *testing.T) codeLab {
 	t.Helper()
-	c := codeLab{newLab(t), t.TempDir()}
+	return withCode(newLab(t))
+}
+
+// withCode adds a folder of code to a lab.
+func withCode(l *lab) codeLab {
+	l.Helper()
+	c := codeLab{l, l.TempDir()}
 	c.write("say/version.sh", "echo version one\n")
 	c.write("run.sh", ". \"$(dirname \"$0\")/say/version.sh\"\nexec \"$@\"\n")
 	c.write(".gitignore", "*.log\n")
@@ -44,16 +50,21 @@ func (c codeLab) write(name, content string) {
 	c.must(os.WriteFile(path, []byte(content), 0o600))
 }
 
-// configure returns a configuration with the cluster, the files, and other parts.
-func (c codeLab) configure(parts ...string) string {
-	c.Helper()
-	return c.config(append([]string{theCluster, fmt.Sprintf(`
+// code returns the configuration of the files.
+func (c codeLab) code() string {
+	return fmt.Sprintf(`
 resource "trainyard_files" "code" {
   cluster = trainyard_cluster.lab
   name    = "code"
   source  = %q
 }
-`, c.source)}, parts...)...)
+`, c.source)
+}
+
+// configure returns a configuration with the cluster, the files, and other parts.
+func (c codeLab) configure(parts ...string) string {
+	c.Helper()
+	return c.config(append([]string{theCluster, c.code()}, parts...)...)
 }
 
 // versions are the digests of the existing versions.
@@ -113,6 +124,25 @@ resource "trainyard_sweep" "lr" {
 			},
 		},
 	)
+}
+
+// If the source changes between plan and apply, nothing is copied: Terraform plans again before it applies, and reports
+// the difference by itself, with the error that the troubleshooting guide explains.
+func TestAccFilesChangedSincePlan(t *testing.T) {
+	w, l := newWorkspace(t)
+	c := withCode(l)
+	l.configure(w, theCluster)
+	w.Must("apply", "-auto-approve")
+	l.configure(w, theCluster, c.code())
+	w.Must("plan", "-out=planned")
+	c.write("say/__pycache__/version.pyc", "")
+	acceptance.Refuses(w, acceptance.Says("Provider produced inconsistent final plan", ".digest: was"),
+		"apply", "planned")
+	if got := c.versions(); len(got) > 0 {
+		t.Errorf("there are versions %q", got)
+	}
+	w.Must("apply", "-auto-approve")
+	w.ExpectNoChange("after another plan")
 }
 
 // Invalid sources fail at plan time, at the attribute.

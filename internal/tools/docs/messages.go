@@ -20,7 +20,8 @@ const troubleshooting = "docs/guides/troubleshooting.md"
 // parts.
 var composed = []string{
 	"Inconsistent dependency lock file", "Provider development overrides are in effect", // Terraform's
-	"no suitable node", // Docker's
+	"Provider produced inconsistent final plan", // too
+	"no suitable node",                          // Docker's
 	"exit code 137 (signal 9)", "hook before_removal is running for change", "there is no socket", "this is the Swarm",
 	", not the Swarm",
 }
