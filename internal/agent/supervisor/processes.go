@@ -176,9 +176,11 @@ func (i *processInstance) terminate(now, killAt time.Time) (next time.Time, err 
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !i.signalled && !i.starting(processes) {
-		i.signalled = i.signal(processes, unix.SIGTERM)
-		i.signal(processes, unix.SIGCONT) // paused processes would never see the stop signal
+	if !i.signalled {
+		if !i.starting(processes) {
+			i.signalled = i.signal(processes, unix.SIGTERM)
+		}
+		resume(processes)
 	}
 	switch {
 	case killAt.After(now) && i.signalled:
@@ -233,6 +235,13 @@ func (i *processInstance) signal(processes []proctree.Process, signal unix.Signa
 		}
 	}
 	return reached
+}
+
+// resume continues a paused instance: its processes would never see the stop signal, nor its shell the command's end.
+func resume(processes []proctree.Process) {
+	for _, p := range processes {
+		_ = proctree.Signal(p, unix.SIGCONT) // it may be gone
+	}
 }
 
 // result returns the exit code of the command, as the shell reports it: to its parent, if that is this process, and

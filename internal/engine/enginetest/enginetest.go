@@ -97,6 +97,7 @@ func Run(t *testing.T, h Harness) {
 		"fail":                 testFail,
 		"restart by rule":      testRestart,
 		"stop":                 testStop,
+		"stop a paused member": testStopPaused,
 		"remove a whole tree":  testRemoveTree,
 		"logs":                 testLogs,
 		"follow a log":         testFollow,

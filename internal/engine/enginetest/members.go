@@ -206,6 +206,27 @@ func testStop(t *testing.T, h Harness) {
 	h.awaitStates(t, e, domain.StateRunning, domain.StateStopped)
 }
 
+// testStopPaused stops a paused member: it has its grace period, but doesn't take it.
+func testStopPaused(t *testing.T, h Harness) {
+	e := h.cluster(t)
+	if !e.Traits().Supports.Pause {
+		t.Skip("this engine can't pause members")
+	}
+	paused := h.member(0, "print:here", "wait")
+	paused.GracePeriod = domain.Duration(time.Hour)
+	start(t, e, paused)
+	h.awaitStates(t, e, domain.StateRunning)
+	acctest.Eventually(t, "the member's first line", func() bool {
+		return len(logs(t, e, paused.Name, engine.LogOptions{})) == 1
+	})
+	must(t, engine.Pause(acctest.Bounded(t), e, []string{paused.Name}))
+	must(t, e.Stop(acctest.Bounded(t), map[string]int{paused.Name: 1}, domain.StopDeadline))
+	o := h.awaitStates(t, e, domain.StateStopped)[0]
+	if o.ExitCode == nil || *o.ExitCode != 0 || o.LastError != "" {
+		t.Errorf("a paused member that was stopped is %+v", o)
+	}
+}
+
 func testRemoveTree(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	stubborn := h.member(0, "child", "ignore", "wait")
