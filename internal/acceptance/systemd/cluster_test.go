@@ -136,6 +136,31 @@ func TestAccHandsOnHosts(t *testing.T) {
 	)
 }
 
+// A host that has lost everything of the cluster, as by a reinstallation, is set up again by the next apply, which also
+// starts its members there. Nothing leaves the state.
+func TestAccHostReinstalled(t *testing.T) {
+	l := newLab(t, 0, 1)
+	one, two := l.hosts[0], l.hosts[1]
+	config := l.config(l.cluster(one, two), waiting(2))
+	l.test(
+		resource.TestStep{Config: config, Check: l.expectMembers(1, 1)},
+		resource.TestStep{
+			PreConfig: func() {
+				l.on(two, `systemctl stop trainyard@%[1]s.service; systemctl stop 'trainyard-%[1]s-*'
+					rm -rf %[2]s %[3]s/trainyard@%[1]s.service %[3]s/*/trainyard@%[1]s.service; systemctl daemon-reload
+					sed -i '/ trainyard cluster %[1]s$/d' /root/.ssh/auth*_keys /home/*/.ssh/auth*_keys; true`,
+					l.name, l.dir().Path(), layout.Units)
+			},
+			Config: config,
+			ConfigPlanChecks: acceptance.Planned(
+				plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate),
+				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate),
+			),
+			Check: l.expectMembers(1, 1),
+		},
+	)
+}
+
 // A plan works while one of the hosts is unreachable: it is empty, and a new group uses the other hosts.
 func TestAccHostAway(t *testing.T) {
 	acceptance.Test(t)

@@ -39,6 +39,22 @@ func (e *Engine) absence(ctx context.Context) (found absence, item engine.Item, 
 	return found, item, err
 }
 
+// amendAbsence stores what the controller has found out after a change of it, unless that reports that nothing changed.
+func (e *Engine) amendAbsence(ctx context.Context, change func(*absence) (changed bool)) error {
+	for {
+		found, item, err := e.absence(ctx)
+		if err != nil || !change(&found) {
+			return err
+		}
+		if item.Data, err = json.Marshal(found); err != nil {
+			return err
+		}
+		if _, err = e.Put(ctx, item); !errors.Is(err, engine.ErrConflict) {
+			return err
+		}
+	}
+}
+
 // next returns the absence after another check of the hosts. A controller that itself reaches less than half of the
 // hosts gives none up, as it may be the one that is cut off; and time before it began to check does not count, as all
 // may have been down.

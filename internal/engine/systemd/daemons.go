@@ -72,10 +72,10 @@ func (e *Engine) StopController(ctx context.Context) error {
 	if err != nil {
 		return unlessGone(err)
 	}
-	if _, err := askHost(ctx, e, p, p.ledger.Store, relay.StopController, none); err != nil &&
-		!errors.Is(err, engine.ErrNotFound) {
+	outside := func(err error) bool { return errors.Is(err, relay.ErrOutside) }
+	if _, err := askHost(ctx, e, p, p.ledger.Store, relay.StopController, none); err != nil && !outside(err) {
 		return err
 	}
 	_, failed := askAll(ctx, e, p, relay.StopController, none)
-	return joined(failed)
+	return besides(failed, outside)
 }

@@ -169,7 +169,7 @@ func clusters(ctx context.Context, endpoint string, settings engine.Settings, pr
 		return nil, err
 	}
 	names, err := relay.Clusters.Ask(ctx, client.Client, "", none)
-	if err == nil && len(names) == 0 || errors.Is(err, engine.ErrNotFound) {
+	if err == nil && len(names) == 0 || errors.Is(err, relay.ErrOutside) {
 		return nil, fmt.Errorf("cluster %w on %s", engine.ErrNotFound, endpoint)
 	}
 	return names, err

@@ -33,11 +33,6 @@ func (e *Engine) MissingFolders(
 	found, failed := onAll(byHost, func(name string) ([]domain.KeptFolder, error) {
 		return askHost(ctx, e, p, name, relay.MissingFolders, byHost[name])
 	})
-	for name, err := range failed {
-		if errors.Is(err, engine.ErrUnreachable) {
-			delete(failed, name)
-		}
-	}
 	for _, folder := range folders {
 		for _, gone := range found[folder.Host] {
 			if gone.Member == folder.Member && gone.Path == folder.Path {
@@ -45,7 +40,7 @@ func (e *Engine) MissingFolders(
 			}
 		}
 	}
-	return missing, joined(failed)
+	return missing, besidesAway(failed)
 }
 
 // ReadFolder reads a folder from its host.
@@ -85,12 +80,11 @@ func (e *Engine) findFiles(ctx context.Context) (map[string]engine.HostFiles, er
 	}
 	found, failed := askAll(ctx, e, p, relay.FindFiles, none)
 	for name, err := range failed {
-		if errors.Is(err, engine.ErrUnreachable) {
-			found[name] = engine.HostFiles{Away: true}
-			delete(failed, name)
+		if away(err) { // a host that has to be set up again has none
+			found[name] = engine.HostFiles{Away: errors.Is(err, engine.ErrUnreachable)}
 		}
 	}
-	return found, joined(failed)
+	return found, besidesAway(failed)
 }
 
 // ProvideFiles brings a version to the hosts that lack it, or parts of it.

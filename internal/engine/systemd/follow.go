@@ -3,7 +3,6 @@ package systemd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -34,7 +33,7 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 	question.From.Mark = after.Mark
 	if after.Host != "" {
 		part, err := askHost(ctx, e, p, after.Host, relay.Follow, question)
-		if !errors.Is(err, engine.ErrNotFound) {
+		if !hasNone(err) {
 			return onHost(after.Host, part), err
 		}
 	}
@@ -43,12 +42,7 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 	for name, part := range found {
 		return onHost(name, part), nil
 	}
-	for name, err := range failed {
-		if errors.Is(err, engine.ErrNotFound) {
-			delete(failed, name)
-		}
-	}
-	if err := joined(failed); err != nil {
+	if err := besides(failed, hasNone); err != nil {
 		return engine.LogPart{}, err
 	}
 	return engine.LogPart{}, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)

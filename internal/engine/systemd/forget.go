@@ -2,9 +2,9 @@ package systemd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -29,22 +29,13 @@ func (e *Engine) Forget(ctx context.Context, name string) error {
 		return fmt.Errorf("host %s can be reached: remove it from hosts in the configuration and run terraform apply, "+
 			"which also cleans it up", name)
 	}
-	for {
-		found, item, err := e.absence(ctx)
-		if err != nil {
-			return err
-		}
+	return e.amendAbsence(ctx, func(found *absence) bool {
 		if _, noticed := found.Since[name]; !noticed {
 			found.Since = with(found.Since, name, time.Now().UTC())
 		}
 		found.Lost, found.Forgotten = with(found.Lost, name, true), with(found.Forgotten, name, true)
-		if item.Data, err = json.Marshal(found); err != nil {
-			return err
-		}
-		if _, err = e.Put(ctx, item); !errors.Is(err, engine.ErrConflict) {
-			return err
-		}
-	}
+		return true
+	})
 }
 
 // with adds an entry to a map, and creates the map if it is nil.
@@ -60,9 +51,9 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 // it was forgotten.
 func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.Host) error {
 	_, failed := onAll(leaving, func(name string) (relay.None, error) {
-		_, err := askHost(ctx, e, p, name, relay.Leave, none)
-		return none, unlessGone(err)
+		return askHost(ctx, e, p, name, relay.Leave, none)
 	})
+	maps.DeleteFunc(failed, func(_ string, err error) bool { return errors.Is(err, relay.ErrOutside) })
 	if len(failed) == 0 || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -38,6 +38,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	}
 	problems = append(problems, lacks...)
 	e.checkKeepsStore(ctx, &problems, cluster, found)
+	e.checkOutside(ctx, &problems, cluster.Hosts)
 	e.checkCrossings(ctx, &problems, cluster, found)
 	e.checkMetrics(ctx, &problems, cluster, found)
 	for name, f := range found {
@@ -180,6 +181,9 @@ func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Clust
 		ledger.Store, ledger.Epoch = manager, 1
 	}
 	credentials, err := e.join(ctx, cluster, ledger)
+	if err == nil {
+		err = e.welcome(ctx, credentials)
+	}
 	if err != nil {
 		return cluster, err
 	}

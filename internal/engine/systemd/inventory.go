@@ -30,19 +30,22 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return inventory, err
 	}
-	for name := range absence.Lost {
-		if _, known := cluster.Hosts[name]; known {
-			inventory.Closed[name] = fmt.Sprintf("host %s is lost: unreachable from the controller since %s", name,
-				absence.Since[name].Format(time.DateTime))
-			inventory.Lost[name] = inventory.Closed[name]
-		}
+	lost := maps.Clone(cluster.Hosts)
+	maps.DeleteFunc(lost, func(name string, _ domain.Host) bool { return !absence.Lost[name] })
+	for _, name := range e.outside(ctx, lost) {
+		delete(lost, name) // it is there, and about to be set up again
+	}
+	for name := range lost {
+		inventory.Closed[name] = fmt.Sprintf("host %s is lost: unreachable from the controller since %s", name,
+			absence.Since[name].Format(time.DateTime))
+		inventory.Lost[name] = inventory.Closed[name]
 	}
 	for name, busy := range ports {
 		inventory.BusyPorts[cluster.Hosts[name].MemberAddress()] = append(busy, cluster.Agent.MetricsPorts()...)
 	}
 	for name, err := range failed {
 		switch {
-		case errors.Is(err, engine.ErrNotFound): // it is about to join the cluster
+		case errors.Is(err, relay.ErrOutside): // it is about to join the cluster, or to be set up again
 		case errors.Is(err, engine.ErrUnreachable):
 			inventory.Closed[name] = cmp.Or(inventory.Closed[name], fmt.Sprintf("host %s can't be reached", name))
 		default:
@@ -52,8 +55,8 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	return inventory, nil
 }
 
-// Preflight asks each host about the specifications for it. For a host that has not joined yet, only its facts are
-// known.
+// Preflight asks each host about the specifications for it. For a host that has yet to join or to be set up again, only
+// its facts are known.
 func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	byHost := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {
@@ -64,25 +67,25 @@ func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (doma
 		return nil, err
 	}
 	found, failed := onAll(byHost, func(name string) (relay.Findings, error) {
-		if _, known := p.hosts[name]; !known {
+		findings, err := relay.Findings(nil), relay.ErrOutside
+		if _, known := p.hosts[name]; known {
+			findings, err = askHost(ctx, e, p, name, relay.Preflight, byHost[name])
+		}
+		if errors.Is(err, relay.ErrOutside) {
 			return relay.FindingsOf(e.seen.checkImages(name, byHost[name])), nil
 		}
-		return askHost(ctx, e, p, name, relay.Preflight, byHost[name])
+		return findings, err
 	})
-	for name, err := range failed {
-		if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnreachable) {
-			delete(failed, name)
-		}
-	}
 	var problems domain.Problems
 	for _, name := range slices.Sorted(maps.Keys(byHost)) {
 		problems = append(problems, e.checkGPUs(name, byHost[name])...)
 		problems = append(problems, found[name].Problems()...)
 	}
-	return problems, joined(failed)
+	return problems, besidesAway(failed)
 }
 
-// Survey returns the cluster as stored, with the role of manager on the host that currently has the store.
+// Survey returns the cluster as stored, with the role of manager on the host that currently has the store. A host that
+// has to be set up again offers nothing to members, which is a difference that an apply removes.
 func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	p, err := e.place(ctx)
 	if err != nil {
@@ -98,7 +101,13 @@ func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Clu
 		}
 		cluster.Hosts[name] = host
 	}
-	return cluster, nil
+	for _, name := range e.outside(ctx, p.hosts) {
+		if host, stored := cluster.Hosts[name]; stored {
+			host.Capacity = domain.Capacity{}
+			cluster.Hosts[name] = host
+		}
+	}
+	return cluster, context.Cause(ctx)
 }
 
 // Dissolve ends everything that runs on the hosts, and removes everything of the cluster there. The store host is last,

@@ -105,17 +105,17 @@ func (s *stagedHosts) add(host string, specs []domain.MemberSpec) {
 	}
 }
 
-// besidesLost returns the errors of hosts, except unreachable ones on which nothing was staged for the start.
-func (s *stagedHosts) besidesLost(start relay.Starting, failed map[string]error) error {
+// besidesAway returns the errors of hosts, except those that are away and on which nothing was staged for the start.
+func (s *stagedHosts) besidesAway(start relay.Starting, failed map[string]error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failures := map[string]error{}
 	for name := range s.hosts[start] {
-		if err := failed[name]; errors.Is(err, engine.ErrUnreachable) {
+		if err := failed[name]; away(err) {
 			failures[name] = err
 		}
 	}
-	return errors.Join(joined(failures), besidesLost(failed))
+	return errors.Join(joined(failures), besidesAway(failed))
 }
 
 // done removes a completed start.
@@ -144,7 +144,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	}
 	start := relay.Starting{Group: group, Run: run}
 	staged, failed := askAll(ctx, e, p, relay.Staged, start)
-	if err := e.staged.besidesLost(start, failed); err != nil {
+	if err := e.staged.besidesAway(start, failed); err != nil {
 		return err
 	}
 	if err := e.endElsewhere(ctx, p, group, staged); err != nil {
@@ -154,28 +154,17 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 		return err
 	}
 	_, failed = askAll(ctx, e, p, relay.Start, start)
-	if err := e.staged.besidesLost(start, failed); err != nil {
+	if err := e.staged.besidesAway(start, failed); err != nil {
 		return err
 	}
 	e.staged.done(start)
 	return nil
 }
 
-// besidesLost returns the errors of hosts except unreachable ones: nothing could be staged there, and their members are
-// checked when they are back.
-func besidesLost(failed map[string]error) error {
-	for name, err := range failed {
-		if errors.Is(err, engine.ErrUnreachable) {
-			delete(failed, name)
-		}
-	}
-	return joined(failed)
-}
-
 // endElsewhere ends members that are about to start on another host, and returns when they have ended.
 func (e *Engine) endElsewhere(ctx context.Context, p place, group string, staged map[string][]domain.Observed) error {
 	found, failed := askAll(ctx, e, p, relay.Observe, group)
-	if err := besidesLost(failed); err != nil {
+	if err := besidesAway(failed); err != nil {
 		return err
 	}
 	starting, leaving := stagedMembers(staged), map[string][]string{}
@@ -215,7 +204,7 @@ func (e *Engine) Continue(ctx context.Context, names []string) error {
 	return everywhere(ctx, e, relay.Continue, names)
 }
 
-// everywhere makes a call to all reachable hosts; without a cluster it does nothing.
+// everywhere makes a call to all hosts that are not away; without a cluster it does nothing.
 func everywhere[Q any](ctx context.Context, e *Engine, call relay.Call[Q, relay.None], question Q) error {
 	p, err := e.whole(ctx)
 	if err != nil {
@@ -225,7 +214,7 @@ func everywhere[Q any](ctx context.Context, e *Engine, call relay.Call[Q, relay.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return besidesLost(failed)
+	return besidesAway(failed)
 }
 
 func unlessGone(err error) error {
@@ -233,6 +222,11 @@ func unlessGone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// hasNone reports whether an error means that a host does not have what was asked for.
+func hasNone(err error) bool {
+	return errors.Is(err, engine.ErrNotFound) || errors.Is(err, relay.ErrOutside)
 }
 
 // Logs returns the end of a member's log, from whichever host has it.
@@ -245,12 +239,7 @@ func (e *Engine) Logs(ctx context.Context, member string, options engine.LogOpti
 	for _, lines := range found {
 		return lines, nil
 	}
-	for name, err := range failed {
-		if errors.Is(err, engine.ErrNotFound) {
-			delete(failed, name)
-		}
-	}
-	if err := joined(failed); err != nil {
+	if err := besides(failed, hasNone); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)

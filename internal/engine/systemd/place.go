@@ -139,7 +139,7 @@ func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 		if ctx.Err() != nil {
 			return nil, located, context.Cause(ctx)
 		}
-		absent = absent && errors.Is(err, engine.ErrNotFound)
+		absent = absent && errors.Is(err, relay.ErrOutside)
 		reasons = append(reasons, err)
 	}
 	switch {
@@ -226,6 +226,21 @@ func askHost[Q, A any](
 		return *new(A), err
 	}
 	return call.Ask(ctx, h.Client, e.ref.Name, question)
+}
+
+// away reports whether an error means that a host can't be asked, or has nothing of the cluster to be asked about.
+func away(err error) bool {
+	return errors.Is(err, engine.ErrUnreachable) || errors.Is(err, relay.ErrOutside)
+}
+
+// besidesAway returns the errors of hosts except those that are away: nothing can be staged there, and their members
+// are checked when they are back.
+func besidesAway(failed map[string]error) error { return besides(failed, away) }
+
+// besides returns the errors of hosts except ignorable ones, and removes these from the map.
+func besides(failed map[string]error, ignorable func(error) bool) error {
+	maps.DeleteFunc(failed, func(_ string, err error) bool { return ignorable(err) })
+	return joined(failed)
 }
 
 // joined returns the errors of hosts as one, sorted by name; nil if there are none.

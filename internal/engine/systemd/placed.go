@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
 // placedKind is the kind of the records of a group's members that don't depend on their hosts: which there are, where,
@@ -84,19 +85,13 @@ func alter[M ~map[string]V, V any](ctx context.Context, e *Engine, key engine.Ke
 	}
 }
 
-// remembered adds the recorded members of unreachable hosts to those that were found. Other errors of hosts are
+// remembered adds the recorded members of hosts that are away to those that were found. Other errors of hosts are
 // returned.
 func (e *Engine) remembered(
 	ctx context.Context, group string, found map[string][]domain.Observed, failed map[string]error,
 ) error {
-	troubles := map[string]string{}
-	for name, err := range failed {
-		if errors.Is(err, engine.ErrUnreachable) {
-			troubles[name] = fmt.Sprintf("host %s can't be reached", name)
-			delete(failed, name)
-		}
-	}
-	if err := joined(failed); err != nil || len(troubles) == 0 {
+	reasons := maps.Clone(failed)
+	if err := besidesAway(failed); err != nil || len(reasons) == 0 {
 		return err
 	}
 	groups, err := e.placedOf(ctx, group)
@@ -105,13 +100,25 @@ func (e *Engine) remembered(
 	}
 	for _, members := range groups {
 		for _, o := range members {
-			if trouble, away := troubles[o.Host]; away {
-				o.HostTrouble = trouble
-				found[o.Host] = append(found[o.Host], o)
+			if reason, away := reasons[o.Host]; away {
+				found[o.Host] = append(found[o.Host], onAway(o, reason))
 			}
 		}
 	}
 	return nil
+}
+
+// onAway returns a recorded member of a host that is away. If the host has to be set up again, a member that has not
+// ended is no longer as it should be, so that an apply starts it again.
+func onAway(o domain.Observed, reason error) domain.Observed {
+	o.HostTrouble = fmt.Sprintf("host %s can't be reached", o.Host)
+	if errors.Is(reason, relay.ErrOutside) {
+		o.HostTrouble = fmt.Sprintf("host %s has to be set up again by an apply of the cluster", o.Host)
+		if !o.State.Ended() {
+			o.Hash, o.Run = "", 0
+		}
+	}
+	return o
 }
 
 // forget removes the records of members.

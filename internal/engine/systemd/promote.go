@@ -57,5 +57,5 @@ func (e *Engine) moveStore(ctx context.Context, p place, to string, hosts map[st
 		}
 		return askHost(ctx, e, at, name, relay.Restore, contents)
 	})
-	return besidesLost(failed) // the controller informs those when they are back
+	return besidesAway(failed) // the controller informs those when they are back
 }

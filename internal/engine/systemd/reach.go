@@ -193,7 +193,7 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 		case greeting == relay.Greeting:
 			return &buffered{conn, reader}, nil
 		case greeting == relay.Absent:
-			err = fmt.Errorf("no Trainyard installed there: %w", engine.ErrNotFound)
+			err = relay.ErrOutside
 		case greeting == relay.Other:
 			err = errOther
 		case errors.Is(err, io.EOF):

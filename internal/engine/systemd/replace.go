@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +57,7 @@ func (e *Engine) keepsStore(ctx context.Context, before place, cluster domain.Cl
 	}
 	switch {
 	case before.lost != nil:
-		_, err := e.writable(ctx)
-		return cmp.Or(err, before.lost)
+		return e.lacksStore(before)
 	case !stays:
 		return fmt.Errorf("host %s has the store of cluster %q: before you remove it, set role = \"manager\" on "+
 			"another host, and run terraform apply", name, e.ref.Name)

@@ -70,13 +70,25 @@ func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, err
 // writable returns the place of the cluster, or an error if its store host is down.
 func (e *Engine) writable(ctx context.Context) (place, error) {
 	p, err := e.now().find(ctx)
-	if err == nil && p.lost != nil {
-		err = fmt.Errorf("cluster %q can't be changed while its store host %s is down (%w): wait until it is back, "+
-			"or promote "+
-			"another host, such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
-			e.ref.Name, p.ledger.Store, p.lost, p.ledger.Host, Name, e.ref.Name, p.hosts[p.ledger.Host].Address)
+	if err == nil {
+		err = e.lacksStore(p)
 	}
 	return p, err
+}
+
+// lacksStore returns an error if the store host is down, or has lost the store: what is written there would not be
+// based on the copies of others.
+func (e *Engine) lacksStore(p place) error {
+	if p.lost == nil {
+		return nil
+	}
+	why, wait := p.lost, "wait until it is back, or "
+	if errors.Is(why, relay.ErrOutside) {
+		why, wait = errors.New("it has no documents any more, as after a reinstallation"), ""
+	}
+	return fmt.Errorf("cluster %q can't be changed while its store host %s is down (%w): %spromote another host, "+
+		"such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
+		e.ref.Name, p.ledger.Store, why, wait, p.ledger.Host, Name, e.ref.Name, p.hosts[p.ledger.Host].Address)
 }
 
 // Put stores an item. It returns once a second host has it, or with a warning if none has it in time.

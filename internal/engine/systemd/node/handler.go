@@ -28,7 +28,7 @@ func (n *Node) Handler() http.Handler {
 	answer(n, mux, relay.Report, func(ctx context.Context, p part, q telemetry.Query) (telemetry.Answer, error) {
 		return p.Report(ctx, q), nil
 	})
-	answer(n, mux, relay.Ports,
+	answerAs(n.part, mux, relay.Ports,
 		func(context.Context, part, relay.None) ([]int, error) { return telemetry.ListeningPorts() })
 	answer(n, mux, relay.Preflight,
 		func(ctx context.Context, p part, specs []domain.MemberSpec) (relay.Findings, error) {
@@ -36,9 +36,11 @@ func (n *Node) Handler() http.Handler {
 			return relay.FindingsOf(problems), err
 		})
 
-	answer(n, mux, relay.Join, func(ctx context.Context, p part, m relay.Membership) (relay.Credentials, error) {
+	answerAs(n.part, mux, relay.Join, func(ctx context.Context, p part, m relay.Membership) (relay.Credentials, error) {
 		return p.join(ctx, m)
 	})
+	answerAs(n.part, mux, relay.Leave,
+		func(ctx context.Context, p part, _ relay.None) (relay.None, error) { return relay.None{}, p.leave(ctx) })
 	act(n, mux, relay.Introduce, func(_ context.Context, p part, i relay.Introduction) error { return p.introduce(i) })
 	act(n, mux, relay.StartResidents,
 		func(ctx context.Context, p part, o relay.Orders) error { return p.startResidents(ctx, o) })
@@ -46,7 +48,6 @@ func (n *Node) Handler() http.Handler {
 		func(ctx context.Context, p part, _ relay.None) (domain.Residents, error) { return p.residents(ctx) })
 	act(n, mux, relay.StopController,
 		func(ctx context.Context, p part, _ relay.None) error { return p.StopController(ctx) })
-	act(n, mux, relay.Leave, func(ctx context.Context, p part, _ relay.None) error { return p.leave(ctx) })
 	return mux
 }
 
@@ -99,7 +100,7 @@ func (n *Node) answerMembers(mux *http.ServeMux) {
 		return p.Follow(ctx, q.Member, q.From)
 	})
 	relay.AnswerWatch(mux, func(ctx context.Context, cluster string) (<-chan struct{}, error) {
-		p, err := n.part(cluster)
+		p, err := n.joined(cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func (n *Node) answerFolders(mux *http.ServeMux) {
 	})
 	relay.AnswerReadFolder(mux,
 		func(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error {
-			p, err := n.part(cluster)
+			p, err := n.joined(cluster)
 			if err != nil {
 				return err
 			}
@@ -136,7 +137,7 @@ func (n *Node) answerFolders(mux *http.ServeMux) {
 	act(n, mux, relay.RemoveFiles,
 		func(ctx context.Context, p part, digests []string) error { return p.RemoveFiles(ctx, digests) })
 	relay.AnswerProvideFiles(mux, func(ctx context.Context, cluster string, spec engine.FilesSpec) error {
-		p, err := n.part(cluster)
+		p, err := n.joined(cluster)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ var (
 // looks returns the questions that plans ask this host: about the store, if this host has it, and about what is on the
 // host. The agent is included if there are GPU pools.
 func (n *Node) looks(ctx context.Context, cluster string) ([]relay.Question, error) {
-	p, err := n.part(cluster)
+	p, err := n.joined(cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,8 @@ func (p part) join(ctx context.Context, m relay.Membership) (credentials relay.C
 	err = p.alone(ctx, ledgerLock, func() error {
 		own, err := p.ledger()
 		switch {
-		case notFound(err):
+		case errors.Is(err, relay.ErrOutside):
+			credentials.Anew = true
 			own = m.Ledger
 			if own.Host != own.Store {
 				own.Sequence = -1 // nothing was copied yet

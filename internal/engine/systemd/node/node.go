@@ -7,6 +7,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -67,9 +68,11 @@ type part struct {
 	*process.Engine
 	node *Node
 	dir  statedir.Dir
+	// outside is set if this host is not in the cluster.
+	outside bool
 }
 
-// part returns the part of a cluster, which may not exist.
+// part returns the part of a cluster, which this host may not be in.
 func (n *Node) part(cluster string) (part, error) {
 	var problems domain.Problems
 	domain.CheckName(&problems, domain.Path{"name"}, "cluster", cluster)
@@ -82,11 +85,20 @@ func (n *Node) part(cluster string) (part, error) {
 	}
 	p := part{node: n, dir: dir}
 	ledger, err := p.ledger()
-	if err != nil && !notFound(err) {
+	if p.outside = errors.Is(err, relay.ErrOutside); err != nil && !p.outside {
 		return part{}, err
 	}
 	p.Engine = n.engine(dir, engineKey{cluster, ledger.Host, p.agent(), p.version(), ledger.Host != ledger.Store})
 	return p, nil
+}
+
+// joined returns the part of a cluster that this host is in; otherwise the error is [relay.ErrOutside].
+func (n *Node) joined(cluster string) (part, error) {
+	p, err := n.part(cluster)
+	if err == nil && p.outside {
+		err = relay.ErrOutside
+	}
+	return p, err
 }
 
 // engine returns the engine of a cluster.
@@ -123,8 +135,16 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 func answer[Q, A any](
 	n *Node, mux *http.ServeMux, call relay.Call[Q, A], do func(ctx context.Context, p part, question Q) (A, error),
 ) {
+	answerAs(n.joined, mux, call, do)
+}
+
+// answerAs registers a handler for a call about the part of a cluster that in returns.
+func answerAs[Q, A any](
+	in func(cluster string) (part, error), mux *http.ServeMux, call relay.Call[Q, A],
+	do func(ctx context.Context, p part, question Q) (A, error),
+) {
 	call.Answer(mux, func(ctx context.Context, cluster string, question Q) (A, error) {
-		p, err := n.part(cluster)
+		p, err := in(cluster)
 		if err != nil {
 			return *new(A), err
 		}

@@ -26,7 +26,7 @@ func notFound(err error) bool { return errors.Is(err, engine.ErrNotFound) }
 func (p part) ledger() (relay.Ledger, error) {
 	ledger, err := statedir.Read[relay.Ledger](p.dir.Path("ledger.json"))
 	if notFound(err) {
-		err = fmt.Errorf("cluster %q: %w", p.dir.Cluster, err)
+		err = relay.ErrOutside
 	}
 	return ledger, err
 }

@@ -17,7 +17,8 @@ import (
 // None is an empty parameter or result of a call.
 type None struct{}
 
-// The calls that a host answers, each about one cluster.
+// The calls that a host answers, each about one cluster. A host outside that cluster answers Clusters, Ports, Join and
+// Leave; to any other, its error is [ErrOutside].
 var (
 	// Clusters returns the names of the clusters that the host is in. It is about no cluster.
 	Clusters = Call[None, []string]{name: "clusters"}
@@ -28,10 +29,9 @@ var (
 	Put    = Call[engine.Item, Written]{name: "put", once: true}
 	Delete = Call[engine.Key, Ledger]{name: "delete"}
 
-	// Locate returns this host's ledger, and the cluster. If the host is in no such cluster, the error is
-	// [engine.ErrNotFound].
+	// Locate returns this host's ledger, and the cluster.
 	Locate = Call[None, Located]{name: "locate"}
-	// ReadLedger returns this host's ledger. If the host is in no such cluster, the error is [engine.ErrNotFound].
+	// ReadLedger returns this host's ledger.
 	ReadLedger = Call[None, Ledger]{name: "ledger"}
 	// Copy makes the host repeat one change of the store; if the host lacks an earlier one, the error is [ErrBehind].
 	Copy = Call[Change, None]{name: "copy"}
@@ -270,6 +270,8 @@ type Credentials struct {
 	// Key is the private key of the cluster, with which its controller logs in to the hosts. All have it, as each may
 	// become the store host.
 	Key string `json:"key,omitempty"`
+	// Anew is set if the host had nothing of the cluster before.
+	Anew bool `json:"anew,omitempty"`
 }
 
 const (

@@ -169,7 +169,7 @@ func (c *link) failure(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended
 	}
-	for _, meaning := range []error{engine.ErrUnreachable, engine.ErrNotFound, engine.ErrNotFormed} {
+	for _, meaning := range []error{engine.ErrUnreachable, ErrOutside} {
 		if errors.Is(err, meaning) {
 			return err
 		}

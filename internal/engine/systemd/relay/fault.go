@@ -10,6 +10,10 @@ import (
 var (
 	// ErrBehind is returned by a copy of the store that lacks a change before the given one.
 	ErrBehind = errors.New("its copy lacks earlier changes")
+	// ErrOutside is returned by a host that is not in the cluster. It is not [engine.ErrNotFound]: what it was asked
+	// about may exist elsewhere.
+	ErrOutside = errors.New("nothing of the cluster is left there, as after a reinstallation: apply the cluster, " +
+		"which sets the host up again")
 	// ErrDeposed is returned by a host that is taken for the store host, but is not, or no longer.
 	ErrDeposed = errors.New("not the store host")
 )
@@ -17,7 +21,7 @@ var (
 // kinds are the errors that keep their identity between hosts.
 var kinds = map[string]error{
 	"not found": engine.ErrNotFound, "conflict": engine.ErrConflict,
-	"behind": ErrBehind, "deposed": ErrDeposed, "lease lost": engine.ErrLockLost,
+	"outside": ErrOutside, "behind": ErrBehind, "deposed": ErrDeposed, "lease lost": engine.ErrLockLost,
 }
 
 // fault is the wire format of an error.
