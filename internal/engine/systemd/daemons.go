@@ -66,16 +66,20 @@ func unreachable(err error) domain.Resident {
 	return domain.Resident{State: domain.ResidentAbsent, Error: err.Error(), Excused: true}
 }
 
-// StopController ends the controller and the agents, the controller first.
+// StopController ends the controller and the agents, the controller first. What runs on a host that is away can't be
+// ended; without a controller, nothing follows from it.
 func (e *Engine) StopController(ctx context.Context) error {
 	p, err := e.whole(ctx)
 	if err != nil {
 		return unlessGone(err)
 	}
-	outside := func(err error) bool { return errors.Is(err, relay.ErrOutside) }
-	if _, err := askHost(ctx, e, p, p.ledger.Store, relay.StopController, none); err != nil && !outside(err) {
+	if _, err := askHost(ctx, e, p, p.ledger.Store, relay.StopController, none); err != nil &&
+		!errors.Is(err, relay.ErrOutside) {
 		return err
 	}
 	_, failed := askAll(ctx, e, p, relay.StopController, none)
-	return besides(failed, outside)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return besidesAway(failed)
 }

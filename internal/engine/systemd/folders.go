@@ -62,10 +62,11 @@ func (e *Engine) RemoveFolders(ctx context.Context, folders []domain.KeptFolder)
 	if err != nil {
 		return unlessGone(err)
 	}
-	return onHosts(p, foldersOf(p, folders), func(name string, own []domain.KeptFolder) error {
-		_, err := askHost(ctx, e, p, name, relay.RemoveFolders, own)
-		return err
+	byHost := foldersOf(p, folders)
+	_, failed := onAll(byHost, func(name string) (relay.None, error) {
+		return askHost(ctx, e, p, name, relay.RemoveFolders, byHost[name])
 	})
+	return e.besidesGone(ctx, failed)
 }
 
 // FindFiles returns the versions of files that the hosts have.
@@ -121,7 +122,7 @@ func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
 		return unlessGone(err)
 	}
 	used, failed := askAll(ctx, e, p, relay.UsedFiles, digests)
-	if err := joined(failed); err != nil {
+	if err := e.besidesGone(ctx, failed); err != nil {
 		return err
 	}
 	for _, here := range used {
@@ -129,5 +130,5 @@ func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
 			func(digest string) bool { return slices.Contains(here, digest) })
 	}
 	_, failed = askAll(ctx, e, p, relay.RemoveFiles, digests)
-	return joined(failed)
+	return e.besidesGone(ctx, failed)
 }

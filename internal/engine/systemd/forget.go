@@ -51,9 +51,20 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 // it was forgotten.
 func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.Host) error {
 	_, failed := onAll(leaving, func(name string) (relay.None, error) {
-		return askHost(ctx, e, p, name, relay.Leave, none)
+		_, err := askHost(ctx, e, p, name, relay.Leave, none)
+		if errors.Is(err, engine.ErrUnreachable) {
+			err = fmt.Errorf("removing cluster %q from it: %w; try again when the host is back, or, if it is "+
+				"gone for good, forget it: terraform-provider-trainyard forget --engine %s --cluster %s "+
+				"--endpoint %s --host %s", e.ref.Name, err, Name, e.ref.Name, p.hosts[p.ledger.Host].Address, name)
+		}
+		return none, err
 	})
-	maps.DeleteFunc(failed, func(_ string, err error) bool { return errors.Is(err, relay.ErrOutside) })
+	return e.besidesGone(ctx, failed)
+}
+
+// besidesGone returns the errors of hosts except those from which nothing has to be removed any more: they have nothing
+// of the cluster, or were forgotten and can't be reached.
+func (e *Engine) besidesGone(ctx context.Context, failed map[string]error) error {
 	if len(failed) == 0 || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -61,16 +72,8 @@ func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.H
 	if err != nil {
 		return err
 	}
-	for name, err := range failed {
-		switch {
-		case !errors.Is(err, engine.ErrUnreachable):
-		case found.Forgotten[name]:
-			delete(failed, name)
-		default:
-			failed[name] = fmt.Errorf("removing cluster %q from it: %w; try again when the host is back, or, if it is "+
-				"gone for good, forget it: terraform-provider-trainyard forget --engine %s --cluster %s "+
-				"--endpoint %s --host %s", e.ref.Name, err, Name, e.ref.Name, p.hosts[p.ledger.Host].Address, name)
-		}
-	}
+	maps.DeleteFunc(failed, func(name string, err error) bool {
+		return errors.Is(err, relay.ErrOutside) || errors.Is(err, engine.ErrUnreachable) && found.Forgotten[name]
+	})
 	return joined(failed)
 }

@@ -113,12 +113,12 @@ func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Clu
 // Dissolve ends everything that runs on the hosts, and removes everything of the cluster there. The store host is last,
 // so that the others can still be found after a crash.
 func (e *Engine) Dissolve(ctx context.Context) error {
-	if err := e.StopController(ctx); err != nil {
-		return err
-	}
 	p, err := e.writable(ctx)
 	if err != nil {
 		return unlessGone(err)
+	}
+	if err := e.StopController(ctx); err != nil {
+		return err
 	}
 	others := map[string]domain.Host{}
 	for name, host := range p.hosts {
