@@ -17,7 +17,7 @@ import (
 
 // waits is a script that ends with code 5 once a file exists.
 func waits(file string) string {
-	return "echo ready; until [ -e " + file + " ]; do sleep 0.01; done; exit 5"
+	return "echo ready; until [ -e " + file + " ]; do sleep 0.1; done; exit 5"
 }
 
 // TestUnitSupervisorDies: members keep running, and the next supervisor finds them.
@@ -41,7 +41,7 @@ func TestUnitSupervisorDies(t *testing.T) {
 // TestUnitEndsUnseen: what happened while there was no supervisor is known to the next one.
 func TestUnitEndsUnseen(t *testing.T) {
 	l := newHostLab(t, "unseen")
-	ready := "echo ready; until [ -e /tmp/unseen ]; do sleep 0.01; done; "
+	ready := "echo ready; until [ -e /tmp/unseen ]; do sleep 0.1; done; "
 	wants := map[string]string{}
 	var members []domain.MemberSpec
 	add := func(name, script, want string) *domain.MemberSpec {
@@ -88,7 +88,7 @@ func TestUnitSystemdStartsAnew(t *testing.T) {
 	l.sh(`mkdir -p /srv/odd && cp /bin/sh '/srv/odd/$HOME %n;\x41'`)
 	for _, command := range []string{"daemon-reload", "daemon-reexec"} {
 		stubborn := l.script("stubborn-"+command,
-			`trap 'echo "$1"; exit 4' USR2; echo ready; while :; do sleep 0.01; done`)
+			`trap 'echo "$1"; exit 4' USR2; echo ready; `+idle)
 		stubborn.Command[0] = "/srv/odd/$HOME %n;\\x41"
 		stubborn.Command = append(stubborn.Command, "sh", "%n $HOME \\x41")
 		stubborn.Command = append(stubborn.Command, odd...)
@@ -139,9 +139,9 @@ func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 			s.Restart = domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 30}
 		}, false, domain.StateFailed, 3, "after 30 restarts", 31},
 		"graceful": {
-			`trap 'exit 0' TERM; echo run; while :; do sleep 0.01; done`, nil, true, domain.StateStopped, 0, "", 1,
+			`trap 'exit 0' TERM; echo run; ` + idle, nil, true, domain.StateStopped, 0, "", 1,
 		},
-		"forced": {`trap '' TERM; echo run; while :; do sleep 0.01; done`, func(s *domain.MemberSpec) {
+		"forced": {`trap '' TERM; echo run; sleep 1000`, func(s *domain.MemberSpec) {
 			s.GracePeriod = domain.Duration(300 * time.Millisecond)
 		}, true, domain.StateStopped, 137, "", 1},
 		"leaving": {`echo run; setsid sleep 4000 & sleep 0.1; exit 3`, nil, false, domain.StateFailed, 3, "", 1},
@@ -219,9 +219,9 @@ func TestUnitReboot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l.T = t
 			always := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 1}
-			onwards := l.script("onwards-"+name, `echo ready; trap 'exit 143' TERM; while :; do sleep 0.01; done`)
+			onwards := l.script("onwards-"+name, `echo ready; trap 'exit 143' TERM; `+idle)
 			// This one looks as if it had completed.
-			graceful := l.script("graceful-"+name, `echo ready; trap 'exit 0' TERM; while :; do sleep 0.01; done`)
+			graceful := l.script("graceful-"+name, `echo ready; trap 'exit 0' TERM; `+idle)
 			onwards.Restart, graceful.Restart = always, always
 			never := l.script("never-"+name, `echo ready; sleep 1000`)
 			for _, spec := range []domain.MemberSpec{onwards, graceful, never} {

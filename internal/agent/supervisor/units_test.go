@@ -18,6 +18,9 @@ import (
 
 var testContext = context.Background()
 
+// idle is the part of a script in which it does nothing but react to signals, at once.
+const idle = "while :; do sleep 1000 & wait; done"
+
 // odd are texts that are special to systemd or to shells, or would be lost on the way.
 var odd = []string{
 	"$HOME", "${HOME}", "$$", "%n", "%%", "%", `\n`, `\`, `a\`, `\x41`, `"`, `'`, `'"'`, "`id`", "$(id)", " ", "",
@@ -218,21 +221,21 @@ func TestUnitStops(t *testing.T) {
 		says   string
 	}{
 		"gracefully": {
-			`trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done`, time.Minute, "", 0, "bye\n",
+			`trap 'echo bye; exit 0' TERM; echo ready; ` + idle, time.Minute, "", 0, "bye\n",
 		},
 		"by-another-signal": {
-			`trap 'echo bye; exit 4' USR1; echo ready; while :; do sleep 0.01; done`, time.Minute, "SIGUSR1", 4,
+			`trap 'echo bye; exit 4' USR1; echo ready; ` + idle, time.Minute, "SIGUSR1", 4,
 			"bye\n",
 		},
 		"all-of-them": {
-			`trap 'wait; exit 7' TERM; sh -c 'trap "echo child; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`,
+			`trap 'wait; exit 7' TERM; sh -c 'trap "echo child; exit" TERM; echo ready; ` + idle + `' & wait`,
 
 			time.Minute, "", 7, "child\n",
 		},
-		"by-force": {`trap '' TERM; echo ready; while :; do sleep 0.01; done`, 200 * time.Millisecond, "", 137, ""},
-		"at-once":  {`trap '' TERM; echo ready; while :; do sleep 0.01; done`, 0, "", 137, ""},
+		"by-force": {`trap '' TERM; echo ready; sleep 1000`, 200 * time.Millisecond, "", 137, ""},
+		"at-once":  {`trap '' TERM; echo ready; sleep 1000`, 0, "", 137, ""},
 		"with-a-rest": {
-			`trap 'exit 3' TERM; sh -c 'trap "" TERM; echo ready; sleep 1000.5' & while :; do sleep 0.01; done`,
+			`trap 'exit 3' TERM; sh -c 'trap "" TERM; echo ready; sleep 1000.5' & ` + idle,
 			time.Hour, "", 3, "",
 		},
 		"paused": {`echo ready; kill -STOP $$; sleep 1000`, time.Minute, "", 143, ""},
@@ -276,7 +279,7 @@ func TestUnitLeavesNothing(t *testing.T) {
 	}
 	// Also without a supervisor.
 	again := l.script("member",
-		`trap "" TERM; setsid sleep 3000 & echo ready; until [ -e /tmp/orphans ]; do sleep 0.01; done`)
+		`trap "" TERM; setsid sleep 3000 & echo ready; until [ -e /tmp/orphans ]; do sleep 0.1; done`)
 	again.GracePeriod = domain.Duration(time.Hour)
 	l.start(again)
 	l.says(again, "ready")
