@@ -85,13 +85,10 @@ locals {
     var.conf,
   )
 
-  # On a Swarm, a member's name is its address; on this machine, all have the same address; elsewhere, it is the host's.
+  # On a Swarm, a member's name is its address; elsewhere, it is the host's, and if that is IPv6, it is in brackets.
   master = "${var.name}-master-0"
-  host = (
-    local.swarm ? local.master : coalesce(var.cluster.engine, "process") == "process" ? "127.0.0.1" :
-    try(split(":", trainyard_group.this.members[local.master])[0], null)
-  )
-  web = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
+  host   = local.swarm ? local.master : try(regex("^(.*):[0-9]+$", trainyard_group.this.members[local.master])[0], null)
+  web    = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
 
   port = "--port \"$TRAINYARD_PORT\" --host \"$${TRAINYARD_ADDRESS%:*}\""
 }

@@ -32,7 +32,7 @@ variable "spark" {
   nullable = false
 
   validation {
-    condition     = can(regex("^spark://[^/:,]+:[0-9]+(,[^/:,]+:[0-9]+)*$", var.spark.master))
+    condition     = can(regex("^spark://(\\[[0-9a-fA-F:]+\\]|[^][/:,]+):[0-9]+(,(\\[[0-9a-fA-F:]+\\]|[^][/:,]+):[0-9]+)*$", var.spark.master))
     error_message = "spark.master is \"${var.spark.master}\": it must be the URL of a master, such as \"spark://spark-master-0:7077\"."
   }
 

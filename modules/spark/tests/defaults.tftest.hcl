@@ -4,6 +4,10 @@ mock_provider "trainyard" {
   mock_resource "trainyard_files" {
     defaults = { path = "/srv/files" }
   }
+
+  mock_resource "trainyard_group" {
+    defaults = { members = { spark-master-0 = "127.0.0.1:7077" } }
+  }
 }
 
 variables {

@@ -18,7 +18,7 @@ run "runs" {
   }
 
   assert {
-    condition     = output.members["spark-master-0"] == "127.0.0.1:17177" && output.members["spark-worker-2"] == "127.0.0.1:17182" && length(output.members) == 4
+    condition     = output.members["spark-master-0"] == "127.0.0.21:17177" && output.members["spark-worker-2"] == "127.0.0.21:17182" && length(output.members) == 4
     error_message = "There must be a master and three workers."
   }
 }

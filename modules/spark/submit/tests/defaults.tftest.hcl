@@ -99,6 +99,17 @@ run "swarm" {
   }
 }
 
+run "masters_with_ipv6" {
+  variables {
+    spark = { cluster = { name = "lab", engine = "systemd" }, master = "spark://[fd00::4]:7077,[fd00::5]:7077" }
+  }
+
+  assert {
+    condition     = contains(trainyard_group.this.command, "spark://[fd00::4]:7077,[fd00::5]:7077")
+    error_message = "IPv6 addresses are as valid as others."
+  }
+}
+
 run "jar_of_an_image" {
   variables {
     spark = {

@@ -10,6 +10,10 @@ terraform {
 
 resource "trainyard_cluster" "lab" {
   name = "spark-test"
+
+  hosts = {
+    share = { address = "127.0.0.21" }
+  }
 }
 
 output "cluster" {
