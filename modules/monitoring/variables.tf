@@ -109,14 +109,14 @@ variable "retention_size" {
 }
 
 variable "scrape_interval" {
-  description = "Interval at which each agent is scraped. Agents measure once a second."
+  description = "Interval at which each agent is scraped, from `1s` to `1m`. Agents measure once a second."
   type        = string
   default     = "15s"
   nullable    = false
 
   validation {
-    condition     = can(regex("^[1-9][0-9]*(s|m)$", var.scrape_interval))
-    error_message = "scrape_interval is \"${var.scrape_interval}\": it must be a whole number of seconds or minutes, 1s or more, such as \"15s\". Agents measure once a second, so scraping more often shows nothing new."
+    condition     = can(regex("^([1-9]|[1-5][0-9]|60)s$|^1m$", var.scrape_interval))
+    error_message = "scrape_interval is \"${var.scrape_interval}\": it must be a whole number of seconds from 1s to 60s, or 1m, such as \"15s\". Agents measure once a second, so scraping more often shows nothing new; and after two minutes without a new measurement, an alert reports the host as silent."
   }
 }
 

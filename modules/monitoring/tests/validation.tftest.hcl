@@ -126,6 +126,26 @@ run "interval_below_a_second" {
   expect_failures = [var.scrape_interval]
 }
 
+run "interval_above_a_minute" {
+  command = plan
+
+  variables {
+    scrape_interval = "61s"
+  }
+
+  expect_failures = [var.scrape_interval]
+}
+
+run "interval_of_minutes" {
+  command = plan
+
+  variables {
+    scrape_interval = "2m"
+  }
+
+  expect_failures = [var.scrape_interval]
+}
+
 run "job_without_a_name" {
   command = plan
 
