@@ -5,7 +5,7 @@ tf=${TRAINYARD_TERRAFORM:-terraform}
 
 # The provider's program follows the log of this apply's run to its end, and exits with its exit code.
 providers=${TF_DATA_DIR:-.terraform}/providers
-program=$(find -L "$providers" -type f -name 'terraform-provider-trainyard*' | sort | tail -n 1)
+program=$(find -L "$providers" -type f -name 'terraform-provider-trainyard*' | sort -V | tail -n 1)
 set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
 "$program" "$@"
 "$program" "$@" --follow &

@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -34,6 +35,32 @@ func TestCIScripts(t *testing.T) {
 		if got := strings.TrimRight(unindented(after), "\n") + "\n"; !found || got != want {
 			t.Errorf("%s has another script than examples/ci/scripts/credentials.sh and %s", c.file, c.script)
 		}
+	}
+}
+
+// A working folder may have kept older versions of the provider: the script runs the newest.
+func TestCIScriptRunsNewestProvider(t *testing.T) {
+	root := t.TempDir()
+	program := func(version string) string {
+		return filepath.Join(root, "trainyard", version, "linux_amd64", "terraform-provider-trainyard_v"+version)
+	}
+	for _, version := range []string{"0.9.0", "0.10.0"} {
+		err := os.MkdirAll(filepath.Dir(program(version)), 0o700)
+		if err == nil {
+			err = os.WriteFile(program(version), nil, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	script, err := os.ReadFile(filepath.Join(ciExamples, "scripts/submit.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^program=.*$`).FindString(string(script))
+	chosen, err := exec.Command("sh", "-euc", "providers=$1\n"+line+"\nprintf %s \"$program\"", "sh", root).Output()
+	if want := program("0.10.0"); err != nil || string(chosen) != want {
+		t.Errorf("it runs %q, want %q: %v", chosen, want, err)
 	}
 }
 
