@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "image" {
-  description = "Container image with Kafka, and Java 17 or later; required on `swarm`. On bare hosts, it makes members run as containers; on `process`, it has no effect. `apache/kafka:4.3.1` works; the module's `Dockerfile` builds one that also has the rebalancer."
+  description = "Container image with Kafka 4.0 or later, and Java 17 or later; required on `swarm`. On bare hosts, it makes members run as containers; on `process`, it has no effect. `apache/kafka:4.3.1` works; the module's `Dockerfile` builds one that also has the rebalancer."
   type        = string
   default     = null
 

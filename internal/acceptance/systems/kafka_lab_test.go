@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,6 +99,22 @@ func (l *kafkaLab) create(topic string, copies int16) {
 	_, err := l.admin.CreateTopic(l.T.Context(), 3, copies, nil, topic)
 	l.must(err)
 	l.created = append(l.created, topic)
+}
+
+// expectMinISR fails unless this many in-sync replicas have to acknowledge a record of a topic.
+func (l *kafkaLab) expectMinISR(topic string, want int) {
+	l.T.Helper()
+	described, err := l.admin.DescribeTopicConfigs(l.T.Context(), topic)
+	l.must(err)
+	found, err := described.On(topic, nil)
+	l.must(err)
+	values := map[string]string{}
+	for _, config := range found.Configs {
+		values[config.Key] = config.MaybeValue()
+	}
+	if got := values["min.insync.replicas"]; got != strconv.Itoa(want) {
+		l.T.Errorf("%s has min.insync.replicas = %q, want %d", topic, got, want)
+	}
 }
 
 // owned returns the number of replicas of a topic's partitions on each broker.

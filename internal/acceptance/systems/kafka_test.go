@@ -13,12 +13,15 @@ import (
 )
 
 // The example at the start of the README runs as it is, except for its ports. A killed broker comes back with its data,
-// a removed one shows in the plan and is restored, and the data survives a destroy.
+// a removed one shows in the plan and is restored, the data survives a destroy, and properties can change with data.
 func TestSystemKafka(t *testing.T) {
 	l := newKafka(t)
-	l.Write("main.tf", l.beside(readmeOf(t, "kafka"))+`
+	config := func(further ...string) {
+		l.Write("main.tf", l.beside(readmeOf(t, "kafka"), further...)+`
 output "cluster_id" { value = module.kafka.cluster_id }
 `)
+	}
+	config()
 	l.Must("get")
 	l.Must("apply", "-auto-approve")
 	l.connect()
@@ -38,6 +41,7 @@ output "cluster_id" { value = module.kafka.cluster_id }
 	l.write("events")
 	l.write("single")
 	l.expectAll("events", "in the beginning")
+	l.expectMinISR("events", 2)
 	l.ExpectNoChange("while it runs")
 
 	l.kill("kafka-broker-1")
@@ -59,8 +63,10 @@ output "cluster_id" { value = module.kafka.cluster_id }
 	l.ExpectNoChange("after the drift was mended")
 
 	l.Must("destroy", "-auto-approve")
+	config("  replication_factor = 2\n")
 	l.Must("apply", "-auto-approve")
 	l.await("the brokers, after a destroy", 3)
+	l.expectMinISR("events", 1) // what server.properties has now
 	l.expectAll("events", "after a destroy")
 	l.expectAll("single", "after a destroy")
 
