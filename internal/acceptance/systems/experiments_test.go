@@ -202,7 +202,7 @@ func TestSystemExperimentsReadme(t *testing.T) {
 }
 
 // card allocates a run's memory on a fake driver's card, as CUDA would, before it executes Python: a run that finds too
-// little fails. CARD is the file that records who has how much, and GATE a file that all wait for, so that none ends
+// little fails. CARD is the file that records who has how much, and GATE a FIFO that all wait on, so that none ends
 // early.
 const card = `#!/bin/sh
 python3 - $$ <<'END' || exit 1
@@ -215,7 +215,7 @@ with open(os.environ["CARD"], "r+") as file:
         sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %[1]d MiB.")
     print(sys.argv[1], %[1]d, file=file, flush=True)
 END
-until [ -e "$GATE" ]; do sleep 0.1; done
+: <"$GATE"
 exec python3 "$@"
 `
 
@@ -230,7 +230,7 @@ func TestSystemExperimentsCard(t *testing.T) {
 	python, taken, gate := filepath.Join(folder, "python"), filepath.Join(folder, "card"), filepath.Join(folder, "gate")
 	if err := errors.Join(
 		os.WriteFile(python, fmt.Appendf(nil, card, runMiB, cardMiB), 0o700), //nolint:gosec // it is a program
-		os.WriteFile(taken, nil, 0o600),
+		os.WriteFile(taken, nil, 0o600), syscall.Mkfifo(gate, 0o600),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -268,9 +268,11 @@ resource "trainyard_gpu_pool" "a40" {
 		}
 		return states[domain.RunRunning] == fit && ranOut > 0
 	})
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+	open, err := os.OpenFile(gate, os.O_RDWR, 0) // for those that come later, too
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer open.Close()
 	var keys []string
 	acctest.Eventually(t, "all fifty to succeed", func() bool {
 		keys = nil
