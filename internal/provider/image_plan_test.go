@@ -69,6 +69,7 @@ func (e *imageEngine) ProvideImage(_ context.Context, spec engine.ImageSpec) (ma
 }
 
 func (e *imageEngine) RemoveImage(context.Context, string, string) (map[string]string, error) {
+	maps.DeleteFunc(e.found, func(host string, _ engine.Image) bool { return e.left[host] == "" })
 	return e.left, nil
 }
 

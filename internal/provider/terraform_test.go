@@ -101,14 +101,23 @@ func (tf terraform) apply(
 	name string, config, prior, planned map[string]tftypes.Value,
 ) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
+	state, _, diagnostics = tf.applyKnowing(nil, name, config, prior, planned)
+	return state, diagnostics
+}
+
+// applyKnowing is apply with the provider's private state, as planned and as applied.
+func (tf terraform) applyKnowing(
+	private []byte, name string, config, prior, planned map[string]tftypes.Value,
+) (state map[string]tftypes.Value, applied []byte, diagnostics []*tfprotov6.Diagnostic) {
+	tf.t.Helper()
 	resp, err := tf.server.ApplyResourceChange(tf.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: name, Config: tf.object(name, config), PriorState: tf.object(name, prior),
-		PlannedState: tf.object(name, planned),
+		PlannedState: tf.object(name, planned), PlannedPrivate: private,
 	})
 	if err != nil {
 		tf.t.Fatal(err)
 	}
-	return tf.attributes(name, resp.NewState), resp.Diagnostics
+	return tf.attributes(name, resp.NewState), resp.Private, resp.Diagnostics
 }
 
 // read refreshes a state; found is nil if it is gone.

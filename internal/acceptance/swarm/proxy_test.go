@@ -66,12 +66,12 @@ func TestAccSwarmCallFails(t *testing.T) {
 				t *testing.T, proxy *testbed.Proxy, name string,
 			) (l *swarmLab, config string, members int, gone func())
 		}{
-			{"cluster", 4, acctest.Kills(2, 3),
+			{"cluster", 5, acctest.Kills(2, 3),
 				func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
 					l := newSwarmLab(t, bed, name)
 					return l, strings.Replace(l.cluster(""), bed.Nodes[0].Host(), proxy.Host(), 1), 0, l.expectNothing
 				}},
-			{"group", 12, acctest.Kills(4, 8, 12),
+			{"group", 13, acctest.Kills(4, 8, 12),
 				func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
 					l := *stands.swarmLab
 					l.T = t

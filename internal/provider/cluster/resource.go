@@ -211,6 +211,7 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 				spec.Name))
 		return existing, true
 	})
+	r.Own(ctx, plan.key(), resourcekit.CreationOf(req, resp))
 }
 
 func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -235,6 +236,7 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 			}
 			return existing, err == nil
 		})
+	r.Own(ctx, plan.key(), resourcekit.UpdateOf(req, resp))
 }
 
 // put changes the hosts to the planned cluster, stores it based on the document that base returns, and starts its
@@ -349,6 +351,9 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 		resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to read cluster %q", prior.Name.ValueString()), err)
 	default:
 		record{&resp.State, resp.Identity, resp.Private}.set(ctx, prior, cluster, &resp.Diagnostics)
+		if err := r.RememberOwner(ctx, reconciler.Engine, resp.State, resp.Private); err != nil {
+			resourcekit.AddError(&resp.Diagnostics, "Unable to read the cluster", err)
+		}
 	}
 }
 
@@ -368,34 +373,36 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if err == nil {
 		err = resourcekit.Recognise(ctx, reconciler.Engine, req.Private)
 	}
+	if err == nil {
+		err = r.IfOwned(ctx, reconciler.Engine, req.State, req.Private, &resp.Diagnostics,
+			func() error { return dissolve(ctx, reconciler.Engine, state.Name.ValueString(), &resp.Diagnostics) })
+	}
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
 	}
-	groups, err := engine.List[domain.GroupDocument](ctx, reconciler.Engine)
+	r.Session.Plans.DropCluster(resourcekit.IDOf(state.key()))
+}
+
+// dissolve dissolves a cluster unless it is in use.
+func dissolve(ctx context.Context, eng engine.Engine, name string, diags *diag.Diagnostics) error {
+	groups, err := engine.List[domain.GroupDocument](ctx, eng)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		resourcekit.AddError(&resp.Diagnostics, summary, err)
-		return
+		return err
 	}
-	sweeps, err := engine.List[domain.SweepDocument](ctx, reconciler.Engine)
+	sweeps, err := engine.List[domain.SweepDocument](ctx, eng)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		resourcekit.AddError(&resp.Diagnostics, summary, err)
-		return
+		return err
 	}
 	if len(groups)+len(sweeps) > 0 {
-		resp.Diagnostics.AddError("Cluster in use",
+		diags.AddError("Cluster in use",
 			fmt.Sprintf("Cluster %q still has %s. Destroy them first. Those that Terraform has lost track of can be "+
 				"imported and then destroyed: terraform import <address> %s",
-				state.Name.ValueString(),
-				domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))),
-				reconciler.Engine.Traits().ImportFrom+domain.GroupID(state.Name.ValueString(), "<name>")))
-		return
+				name, domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))),
+				eng.Traits().ImportFrom+domain.GroupID(name, "<name>")))
+		return nil
 	}
-	if err := reconciler.Engine.Dissolve(ctx); err != nil {
-		resourcekit.AddError(&resp.Diagnostics, summary, err)
-		return
-	}
-	r.Session.Plans.DropCluster(resourcekit.IDOf(state.key()))
+	return eng.Dissolve(ctx)
 }
 
 // ImportState takes the cluster's name as ID, with or without an address before it, or as identity. The engine is the

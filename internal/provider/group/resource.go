@@ -67,6 +67,7 @@ func (r *groupResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return err
 	}
 	r.write(ctx, w, record{&resp.State, resp.Identity, resp.Private}, &resp.Diagnostics)
+	r.Own(ctx, plan.Cluster.Key(), resourcekit.CreationOf(req, resp))
 }
 
 func (r *groupResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
@@ -88,6 +89,7 @@ func (r *groupResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		return reconciler.Update(ctx, spec)
 	}
 	r.write(ctx, w, record{&resp.State, resp.Identity, resp.Private}, &resp.Diagnostics)
+	r.Own(ctx, plan.Cluster.Key(), resourcekit.UpdateOf(req, resp))
 }
 
 // defaultTimeout limits a creation or update without a configured timeout.
@@ -219,7 +221,9 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 			resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 		}
 		resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.identity())...)
-		if err := remember(ctx, resp.Private, group); err != nil {
+		err := errors.Join(remember(ctx, resp.Private, group),
+			r.RememberOwner(ctx, reconciler.Engine, resp.State, resp.Private))
+		if err != nil {
 			resourcekit.AddError(&resp.Diagnostics, summary, err)
 		}
 	}
@@ -255,7 +259,8 @@ func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		err = resourcekit.Recognise(ctx, reconciler.Engine, req.Private)
 	}
 	if err == nil {
-		err = reconciler.Destroy(ctx, state.Name.ValueString())
+		err = r.IfOwned(ctx, reconciler.Engine, req.State, req.Private, &resp.Diagnostics,
+			func() error { return reconciler.Destroy(ctx, state.Name.ValueString()) })
 	}
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to destroy group %q", state.Name.ValueString()),

@@ -144,6 +144,11 @@ func (e *Stub) Form(_ context.Context, c domain.Cluster) (domain.Cluster, error)
 	return c, nil
 }
 
+// Dissolve implements [engine.Engine].
+func (e *Stub) Dissolve(ctx context.Context) error {
+	return e.Delete(ctx, engine.Key{Kind: domain.ClusterKind})
+}
+
 // StartController implements [engine.Engine].
 func (e *Stub) StartController(context.Context) error { return nil }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Entity is a resource of a cluster, given by its callbacks. It does what all such resources have in common: timeouts,
-// recognising the cluster, the state from a read after the write, the identity, and removing what is gone.
+// recognising the cluster, the state from a read after the write, the identity, ownership, and removing what is gone.
 type Entity[M Model] struct {
 	Resource
 
@@ -50,12 +50,12 @@ func Unable(do string, m Model) string { return fmt.Sprintf("Unable to %s %s", d
 
 // Create creates the resource, or adopts an existing one that matches the plan.
 func (e *Entity[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	e.write(ctx, creationOf(req, resp))
+	e.write(ctx, CreationOf(req, resp))
 }
 
 // Update applies the plan.
 func (e *Entity[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	e.write(ctx, updateOf(req, resp))
+	e.write(ctx, UpdateOf(req, resp))
 }
 
 func (e *Entity[M]) write(ctx context.Context, w Write) {
@@ -81,6 +81,7 @@ func (e *Entity[M]) write(ctx context.Context, w Write) {
 		w.Diags.Append(w.State.Set(ctx, *state)...)
 		w.Diags.Append(w.Identity.Set(ctx, plan.IdentityData())...)
 	}
+	e.Own(ctx, plan.InCluster().Key(), w)
 }
 
 // within returns a context with the timeout of an operation.
@@ -111,8 +112,14 @@ func (e *Entity[M]) Read(ctx context.Context, req resource.ReadRequest, resp *re
 		resp.State.RemoveResource(ctx)
 	case err != nil:
 		AddError(&resp.Diagnostics, Unable("read", prior), err)
-	case !reflect.DeepEqual(state, prior): // leave an unchanged state as it is: writing large maps takes a while
-		resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+	default:
+		// Leave an unchanged state as it is: writing large maps takes a while.
+		if !reflect.DeepEqual(state, prior) {
+			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+		}
+		if err := e.RememberOwner(ctx, reconciler.Engine, resp.State, resp.Private); err != nil {
+			AddError(&resp.Diagnostics, Unable("read", prior), err)
+		}
 	}
 }
 
@@ -126,7 +133,8 @@ func (e *Entity[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp
 	defer cancel()
 	reconciler, err := Reach(ctx, e.Session.Open, state.InCluster(), resp.Private)
 	if err == nil {
-		err = e.Remove(ctx, reconciler, state, &resp.Diagnostics)
+		err = e.IfOwned(ctx, reconciler.Engine, req.State, resp.Private, &resp.Diagnostics,
+			func() error { return e.Remove(ctx, reconciler, state, &resp.Diagnostics) })
 	}
 	if err != nil {
 		AddError(&resp.Diagnostics, Unable("remove", state), err)

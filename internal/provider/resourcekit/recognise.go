@@ -26,13 +26,9 @@ type PrivateState interface {
 // Recognise returns an [*engine.ElsewhereError] if the engine reaches another cluster than the one that a
 // resource was last seen in.
 func Recognise(ctx context.Context, eng engine.Hosts, private PrivateState) error {
-	stored, diags := private.GetKey(ctx, clusterIDKey)
-	if err := PrivateError(diags); err != nil || len(stored) == 0 {
+	id, err := recall(ctx, private, clusterIDKey)
+	if err != nil || id == "" {
 		return err
-	}
-	var id string
-	if err := json.Unmarshal(stored, &id); err != nil {
-		return fmt.Errorf("the resource's private state: %w", err)
 	}
 	return eng.Recognise(ctx, id)
 }
@@ -61,11 +57,28 @@ func Remember(ctx context.Context, private PrivateState, id string) error {
 	if id == "" {
 		return nil
 	}
-	encoded, err := json.Marshal(id)
+	return keep(ctx, private, clusterIDKey, id)
+}
+
+// recall returns a string in private state, empty if there is none.
+func recall(ctx context.Context, private PrivateState, key string) (value string, err error) {
+	stored, diags := private.GetKey(ctx, key)
+	if err := PrivateError(diags); err != nil || len(stored) == 0 {
+		return "", err
+	}
+	if err := json.Unmarshal(stored, &value); err != nil {
+		return "", fmt.Errorf("the resource's private state: %w", err)
+	}
+	return value, nil
+}
+
+// keep stores a string in private state.
+func keep(ctx context.Context, private PrivateState, key, value string) error {
+	encoded, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return PrivateError(private.SetKey(ctx, clusterIDKey, encoded))
+	return PrivateError(private.SetKey(ctx, key, encoded))
 }
 
 // PrivateError returns the diagnostics about private state as an error.

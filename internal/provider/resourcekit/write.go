@@ -18,11 +18,13 @@ type Write struct {
 	Diags    *diag.Diagnostics
 }
 
-func creationOf(req resource.CreateRequest, resp *resource.CreateResponse) Write {
+// CreationOf returns the write of a creation.
+func CreationOf(req resource.CreateRequest, resp *resource.CreateResponse) Write {
 	return Write{true, req.Plan, tfsdk.State{}, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
 }
 
-func updateOf(req resource.UpdateRequest, resp *resource.UpdateResponse) Write {
+// UpdateOf returns the write of an update.
+func UpdateOf(req resource.UpdateRequest, resp *resource.UpdateResponse) Write {
 	return Write{false, req.Plan, req.State, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
 }
 
