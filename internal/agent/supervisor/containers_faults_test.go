@@ -23,9 +23,9 @@ func (l *hostLab) running(spec domain.MemberSpec) {
 func TestContainerSupervisorDies(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-deaths")
-	spec := l.contained("worker", "echo ready; until [ -e /srv/of-c-deaths ]; do sleep 0.01; done; echo over; exit 5")
+	spec := l.contained("worker", "echo ready; until [ -e /srv/of-c-deaths ]; do sleep 0.1; done; echo over; exit 5")
 	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
-	stopped := l.contained("stopped", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.05; done")
+	stopped := l.contained("stopped", "trap 'exit 6' TERM; echo ready; "+idle)
 	l.running(spec)
 	l.running(stopped)
 	before := l.state(spec)
@@ -71,7 +71,7 @@ func TestContainerWithdrawn(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-withdrawn")
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
-		spec := l.contained(name, "trap 'exit 0' TERM; while :; do sleep 0.05; done")
+		spec := l.contained(name, "trap 'exit 0' TERM; "+idle)
 		spec.GracePeriod = short
 		l.start(spec)
 	}

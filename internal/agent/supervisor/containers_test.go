@@ -57,7 +57,7 @@ func TestContainerEnds(t *testing.T) {
 			`it can't be started: the Docker Engine says: `,
 		},
 		"unhealthy": {func(s *domain.MemberSpec) {
-			s.Args = []string{"-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"}
+			s.Args = []string{"-c", "trap 'exit 0' TERM; " + idle}
 			s.Container.HealthCheck = check("echo ill; exit 1")
 		}, 1, "exit code 1; restart condition is never: its health check failed: ill"},
 	} {
@@ -84,7 +84,7 @@ func TestContainerEnds(t *testing.T) {
 func TestContainerMemory(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-memory")
-	spec := l.contained("worker", "until [ -e /srv/of-c-memory ]; do sleep 0.05; done; exec tail /dev/zero")
+	spec := l.contained("worker", "until [ -e /srv/of-c-memory ]; do sleep 0.1; done; exec tail /dev/zero")
 	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
 	spec.Resources.Limits.MemoryMiB = 32
 	l.start(spec)
@@ -157,10 +157,10 @@ func TestContainerStops(t *testing.T) {
 	l := newContainerLab(t, "c-stops")
 	docker, err := containers.Open(l.path(containers.Socket))
 	l.must(err)
-	graceful := l.contained("graceful", "trap 'echo told; exit 4' USR2; echo ready; while :; do sleep 0.05; done")
+	graceful := l.contained("graceful", "trap 'echo told; exit 4' USR2; echo ready; "+idle)
 	graceful.Container.StopSignal = "SIGUSR2"
-	paused := l.contained("paused", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.05; done")
-	stubborn := l.contained("stubborn", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+	paused := l.contained("paused", "trap 'exit 6' TERM; echo ready; "+idle)
+	stubborn := l.contained("stubborn", "trap '' TERM; echo ready; sleep 1000")
 	stubborn.GracePeriod = short
 	for spec, code := range map[*domain.MemberSpec]int{&graceful: 4, &paused: 6, &stubborn: 137} {
 		l.start(*spec)
@@ -282,7 +282,7 @@ func TestContainerSettings(t *testing.T) {
 func TestContainerWaits(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-waits")
-	spec := l.contained("worker", "echo ready; while :; do sleep 0.05; done")
+	spec := l.contained("worker", "echo ready; sleep 1000")
 	spec.GracePeriod = short
 	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
 	spec.Container.HealthCheck = check("[ -e /srv/of-c-waits ]")
