@@ -74,10 +74,10 @@ func (r SharedRoom) Requests() map[string]domain.RoomRequest {
 	return requests
 }
 
-// awaitScaled waits until the history tells of a change of the count.
+// awaitScaled waits until the history has a change of the count.
 func (r SharedRoom) awaitScaled(from, to int) {
 	r.Helper()
-	acctest.Eventually(r, "the history to tell of the change", func() bool {
+	acctest.Eventually(r, "the change in the history", func() bool {
 		return slices.ContainsFunc(Recorded(r.T, r.Engine()), func(e autoscale.Entry) bool {
 			return e.From == from && e.To == to && e.Scaled()
 		})

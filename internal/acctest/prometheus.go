@@ -20,11 +20,11 @@ import (
 	"time"
 )
 
-// Exporter is a target for Prometheus to scrape, under this instance label. Tells returns its metrics in Prometheus's
+// Exporter is a target for Prometheus to scrape, under this instance label. Metrics returns its metrics in Prometheus's
 // text format, given the seconds since the start.
 type Exporter struct {
 	Instance string
-	Tells    func(seconds float64) string
+	Metrics  func(seconds float64) string
 }
 
 // apart is the minimum time between two samples: their timestamps have milliseconds, which is too coarse for rates over
@@ -54,7 +54,7 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 			mu.Unlock()
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			// Timestamps are explicit: on a busy machine Prometheus's own would differ, and distort rates.
-			for line := range strings.Lines(strings.TrimSpace(exporter.Tells(now.Sub(start).Seconds()))) {
+			for line := range strings.Lines(strings.TrimSpace(exporter.Metrics(now.Sub(start).Seconds()))) {
 				// the client may be gone
 				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli())
 			}

@@ -65,7 +65,7 @@ func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 		return nil, err
 	}
 	if len(report.GPUs.GPUs) != hostGPUs || len(report.Instances) < measured {
-		return nil, fmt.Errorf("the agent tells of %d GPUs (%s) and %d members", len(report.GPUs.GPUs),
+		return nil, fmt.Errorf("the agent reports %d GPUs (%s) and %d members", len(report.GPUs.GPUs),
 			report.GPUs.Unknown, len(report.Instances))
 	}
 

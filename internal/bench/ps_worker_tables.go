@@ -52,7 +52,8 @@ func psCurves() []psCurve {
 		published: publishedHosts,
 	}
 	for n := range mostPSHosts {
-		hosts.points = append(hosts.points, formation{workers: 4, ps: 2, hosts: n + 1, cpus: workerCPUs, batch: psBatch})
+		f := formation{workers: 4, ps: 2, hosts: n + 1, cpus: workerCPUs, batch: psBatch}
+		hosts.points = append(hosts.points, f)
 	}
 	return []psCurve{workers, ps, hosts}
 }

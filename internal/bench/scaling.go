@@ -258,7 +258,7 @@ func restTable(rests []rest) []fmt.Stringer {
 			"spread: a look each second has a fifth of them decide,", domain.DefaultScalingInterval, scalingGroups)),
 		note(fmt.Sprintf("and an interval is %d looks. On a machine that is busy otherwise, looks are late, fewer, "+
 			"and have more of them decide.", looksAnInterval)),
-		note("What agents tell is the largest of all queries: the use of all members, over three windows. The queue " +
+		note("What agents report is the largest of all queries: the use of all members, over three windows. The queue " +
 			"is one JSON endpoint, asked once a look,"),
 		note("whoever follows it: what is left is all that is no query. What the agents themselves take is not in it."),
 		note(fmt.Sprintf("Bar: the decisions of an interval under %s of CPU, besides the queries: %s, %s.",

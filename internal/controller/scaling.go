@@ -474,7 +474,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 	}
 	s.asking -= len(s.answered)
 	s.answered = nil
-	// Store earlier changes before starting new ones: after a crash, the role itself only tells its last change.
+	// Store earlier changes before starting new ones: after a crash, the role itself only has its last change.
 	err := errors.Join(unstored, s.keep(ctx, now))
 	if errors.Is(err, engine.ErrConflict) {
 		return err

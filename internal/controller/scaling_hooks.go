@@ -48,9 +48,9 @@ func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 	}
 }
 
-// tell calls a hook about a change and waits until it is done, storing its progress. It continues a call that a
+// callHook calls a hook about a change and waits until it is done, storing its progress. It continues a call that a
 // former controller began.
-func (s *scaler) tell(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) error {
+func (s *scaler) callHook(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
 	if !call.AtWork() {
 		call.Called = now.UTC().Round(0)
@@ -119,7 +119,7 @@ func (s *scaler) converse(
 	case <-ctx.Done():
 		return meter.Reply{}, context.Cause(ctx)
 	}
-	return meter.Tell(ctx, hook, call.ID, call.Location, hookRequest{
+	return meter.CallHook(ctx, hook, call.ID, call.Location, hookRequest{
 		call.ID, call.Moment, policy.Cluster, policy.Group, policy.Role, call.From, call.To, call.Members,
 	})
 }
@@ -144,7 +144,7 @@ func (s *scaler) beforeRemoval(
 	}
 	came.change = call.ID
 	f.removing.Store(true)
-	err := s.tell(calls, f, policy, call)
+	err := s.callHook(calls, f, policy, call)
 	f.removing.Store(false)
 	held, calledOff := errors.AsType[*reconcile.HeldError](err)
 	switch {

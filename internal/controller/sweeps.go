@@ -183,7 +183,7 @@ func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time
 }
 
 // errNews ends a wait when a hook call has ended, or logs were read.
-var errNews = errors.New("a hook was told something, or logs were read")
+var errNews = errors.New("a hook call has ended, or logs were read")
 
 // look looks after all sweeps, and returns when to look again without an event.
 func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err error) {

@@ -91,7 +91,7 @@ func (s *sweeper) report(ctx context.Context, now time.Time) (next time.Time) {
 				f.record.Set(key, run)
 			}
 			for _, report := range left {
-				r.tell(ctx, s, f, key, report, due, now)
+				r.call(ctx, s, f, key, report, due, now)
 			}
 		}
 		if due.After(now) && due.Before(next) {
@@ -116,9 +116,9 @@ func (r *reporter) note(f *followedSweep, err error, now time.Time) (due time.Ti
 	return r.next[id]
 }
 
-// tell calls a hook about an attempt in a goroutine, unless that call is in progress or not due,
+// call calls a hook about an attempt in a goroutine, unless that call is in progress or not due,
 // or too many are running.
-func (r *reporter) tell(
+func (r *reporter) call(
 	ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time,
 ) {
 	key := keyOf(f, run, report)

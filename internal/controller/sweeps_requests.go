@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// fulfil carries out users' requests for runs, and returns when to try again what failed; zero if nothing did. A request
-// is deleted after its effect is stored, so that a successor repeats an interrupted one, which is idempotent.
+// fulfil carries out users' requests for runs, and returns when to try again what failed; zero if nothing did. A
+// request is deleted after its effect is stored, so that a successor repeats an interrupted one, which is idempotent.
 func (s *sweeper) fulfil(
 	ctx context.Context, requests map[string]domain.SweepRequest, now time.Time,
 ) (again time.Time, err error) {

@@ -107,7 +107,8 @@ func TestPauseFails(t *testing.T) {
 	if state := l.stateOf(waiting); state != domain.RunCancelled {
 		t.Errorf("the other run is %s", state)
 	}
-	if left := l.requested(); !slices.Equal(left, []string{paused}) || next.IsZero() || next.After(now.Add(afterFault)) {
+	left := l.requested()
+	if !slices.Equal(left, []string{paused}) || next.IsZero() || next.After(now.Add(afterFault)) {
 		t.Errorf("there are requests for %v, and the next look is at %s, now is %s", left, next, now)
 	}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// Details are what a host says of itself beside its [facts.Facts]. What it does not tell is zero.
+// Details are what a host says of itself beside its [facts.Facts]. What it does not report is zero.
 type Details struct {
 	// Devices are the PCI addresses of NVIDIA's GPUs, and Models what nvidia-smi calls them. SMIFails is what it says
 	// where it fails.
@@ -26,17 +26,17 @@ type Details struct {
 
 // Docker is what a Docker Engine says of itself.
 type Docker struct {
-	// Installed tells that there is one, running or not, of this package.
+	// Installed is whether there is one, running or not, of this package.
 	Installed bool
 	Package   string
-	// Access tells that who logs in may use it without becoming root.
+	// Access is whether the user who logs in may use it without becoming root.
 	Access bool
-	// Swarm is the state of its node, "" where it was not told, and Manager tells that it manages a Swarm.
+	// Swarm is the state of its node, "" if unknown, and Manager whether it manages a Swarm.
 	Swarm   string
 	Manager bool
 	// Runtime is the one of containers that name none.
 	Runtime string
-	// Root is the folder of its data, where FreeBytes are free; Measured tells that this is known.
+	// Root is the folder of its data, where FreeBytes are free; Measured is whether this is known.
 	Root      string
 	FreeBytes int64
 	Measured  bool
@@ -58,10 +58,10 @@ type Port struct {
 // String returns the port as firewalls write it.
 func (p Port) String() string { return strconv.Itoa(int(p.Number)) + "/" + p.Protocol }
 
-// Clock is how the clock of a host is kept right. Known tells that the host told it.
+// Clock is how the clock of a host is kept right. Known is whether the host reported it.
 type Clock struct {
 	Known bool
-	// NTP tells that a service for it is switched on, Can that there is one, and Synchronised that it did its work.
+	// NTP is whether a service for it is switched on, Can whether there is one, Synchronised whether it did its work.
 	NTP, Can, Synchronised bool
 }
 
@@ -69,7 +69,7 @@ type Clock struct {
 type NFS struct {
 	// Mounts are the folders of /etc/fstab that are of NFS.
 	Mounts []string
-	// Client tells that mount can mount them. NoModule tells that the kernel can't.
+	// Client is whether mount can mount them, NoModule whether the kernel can't.
 	Client, NoModule bool
 }
 

@@ -1,8 +1,8 @@
 // Package doctor is the command "doctor", which examines hosts and says what they lack for the engines "swarm" and
 // "systemd", and what mends it. It changes nothing there.
 //
-// What a host tells of itself (facts of the engine systemd, and details.go) becomes findings by the table of checks in
-// finding.go, which is pure. The rest is the way to hosts (look.go, connect.go), and the report (report.go).
+// What a host reports of itself (facts of the engine systemd, and details.go) becomes findings by the table of checks
+// in finding.go, which is pure. The rest is the way to hosts (look.go, connect.go), and the report (report.go).
 package doctor
 
 import (

@@ -29,7 +29,7 @@ type Host struct {
 type Programs struct {
 	// Platform is the system and architecture of this machine, whose program a Swarm's controller and agents are.
 	Platform string
-	// Known tells that there is a program for the host.
+	// Known is whether there is a program for the host.
 	Known    bool
 	Program  libc.Need
 	HasAgent bool

@@ -28,7 +28,7 @@ type HostReport struct {
 	System   string `json:"system,omitempty"`
 	// Error is why the host could not be examined; nothing else is known then.
 	Error string `json:"error,omitempty"`
-	// Ready tells for each engine that no problem concerns it.
+	// Ready is, by engine, whether no problem concerns it.
 	Ready  map[string]bool `json:"ready,omitempty"`
 	Checks []Finding       `json:"checks,omitempty"`
 }

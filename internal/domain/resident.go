@@ -83,18 +83,18 @@ type Residents struct {
 }
 
 // Hopeless describes the residents that fail again and again: why, and what to do.
-func (r Residents) Hopeless() []string { return r.tell(Resident.hopeless) }
+func (r Residents) Hopeless() []string { return r.describe(Resident.hopeless) }
 
 // Failing describes the residents that fail, if only once so far, and those that no host can run.
 func (r Residents) Failing() []string {
-	return r.tell(func(r Resident) bool { return r.State == ResidentFailing })
+	return r.describe(func(r Resident) bool { return r.State == ResidentFailing })
 }
 
 // Awaited describes the residents that don't run yet.
-func (r Residents) Awaited() []string { return r.tell(Resident.awaited) }
+func (r Residents) Awaited() []string { return r.describe(Resident.awaited) }
 
 // Missing describes the residents that should run, don't, and aren't about to: why, and what to do.
-func (r Residents) Missing() []string { return r.tell(Resident.missing) }
+func (r Residents) Missing() []string { return r.describe(Resident.missing) }
 
 // MissingController is [Residents.Missing] for the controller alone.
 func (r Residents) MissingController() []string {
@@ -108,8 +108,8 @@ func (r Residents) MissingAgents(hosts ...string) []string {
 	return Residents{Agents: agents}.Missing()
 }
 
-// tell describes the residents that meet a condition. Agents with the same reason share a sentence.
-func (r Residents) tell(condition func(Resident) bool) (sentences []string) {
+// describe describes the residents that meet a condition. Agents with the same reason share a sentence.
+func (r Residents) describe(condition func(Resident) bool) (sentences []string) {
 	if c := r.Controller; condition(c) {
 		at := ""
 		if c.Host != "" {

@@ -31,7 +31,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 		return err
 	}
 	var text strings.Builder
-	err = tell(ctx, name, e, options, &text)
+	err = render(ctx, name, e, options, &text)
 	_, failed := io.WriteString(out, printable.Text(text.String())) // it contains texts of others, even as JSON
 	return errors.Join(failed, err)
 }
@@ -50,8 +50,8 @@ func Text(
 	return text.String(), err
 }
 
-// tell writes what the options ask for, unfiltered.
-func tell(ctx context.Context, cluster string, e engine.Store, o options, out io.Writer) error {
+// render writes what the options ask for, unfiltered.
+func render(ctx context.Context, cluster string, e engine.Store, o options, out io.Writer) error {
 	if o.json {
 		return writeJSON(ctx, e, o, out)
 	}

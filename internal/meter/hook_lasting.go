@@ -59,10 +59,10 @@ func (e *TransientError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *TransientError) Unwrap() error { return e.Err }
 
-// Tell calls a hook about a change and returns its state. The ID goes into the header Idempotency-Key. Location is the
-// URL for polling from the last reply, or empty for the initial request. A command runs until it has finished. The
+// CallHook calls a hook about a change and returns its state. The ID goes into the header Idempotency-Key. Location is
+// the URL for polling from the last reply, or empty for the initial request. A command runs until it has finished. The
 // error is a [TransientError] if a retry makes sense.
-func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, change any) (Reply, error) {
+func CallHook(ctx context.Context, hook domain.ScalingHook, id, location string, change any) (Reply, error) {
 	body, err := json.Marshal(change)
 	if err != nil {
 		return Reply{}, err

@@ -145,7 +145,7 @@ func TestTell(t *testing.T) {
 			if want.Location = strings.Replace(want.Location, "SERVER", server.URL, 1); want.Location == asking {
 				want.Location = location
 			}
-			got, err := Tell(acctest.Bounded(t), hook, "change-1", location, map[string]int{"to": 2})
+			got, err := CallHook(acctest.Bounded(t), hook, "change-1", location, map[string]int{"to": 2})
 			transient, again := errors.AsType[*TransientError](err)
 			if again {
 				got.After = transient.After
@@ -165,7 +165,7 @@ func TestTell(t *testing.T) {
 // TestTellCommand: a command runs until it has finished, with the change on its standard input.
 func TestTellCommand(t *testing.T) {
 	tell := func(ctx context.Context, command ...string) (Reply, error) {
-		return Tell(ctx, domain.ScalingHook{Command: command}, "change-1", "", map[string]int{"to": 2})
+		return CallHook(ctx, domain.ScalingHook{Command: command}, "change-1", "", map[string]int{"to": 2})
 	}
 	if got, err := tell(acctest.Bounded(t), "grep", "-q", `{"to":2}`); err != nil || got != (Reply{Done: true}) {
 		t.Errorf("it is %+v, %v", got, err)

@@ -45,7 +45,7 @@ func (*lab) Observe(context.Context, string) ([]domain.Observed, error) {
 
 // The exporters of host gpu1. Those of gpu2 are not scraped.
 var exporters = []acctest.Exporter{
-	{Instance: "10.0.0.1:9100", Tells: func(seconds float64) string {
+	{Instance: "10.0.0.1:9100", Metrics: func(seconds float64) string {
 		return fmt.Sprintf(`
 node_uname_info{nodename="gpu1.example.com"} 1
 node_cpu_seconds_total{cpu="0",mode="idle"} %[1]f
@@ -64,7 +64,7 @@ node_network_receive_bytes_total{device="lo"} %[1]f
 node_network_transmit_bytes_total{device="eth0"} %[3]f
 `, seconds, 0.75*seconds, 1000*seconds)
 	}},
-	{Instance: "10.0.0.1:8080", Tells: func(seconds float64) string {
+	{Instance: "10.0.0.1:8080", Metrics: func(seconds float64) string {
 		return fmt.Sprintf(`
 container_cpu_usage_seconds_total{cpu="total",container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1"} %[1]f
 container_memory_working_set_bytes{container_label_trainyard_cluster="lab",container_label_trainyard_member="job-ps-0",id="/docker/1"} 104857600
@@ -76,7 +76,7 @@ container_memory_working_set_bytes{container_label_trainyard_cluster="other",con
 container_cpu_usage_seconds_total{cpu="total",container_label_trainyard_cluster="lab",container_label_trainyard_member="job-worker-1",id="/docker/3"} %[1]f
 `, seconds, 500*seconds)
 	}},
-	{Instance: "10.0.0.1:9400", Tells: func(seconds float64) string {
+	{Instance: "10.0.0.1:9400", Metrics: func(seconds float64) string {
 		busy := 0 // busy in every other second
 		if int(seconds)%2 == 0 {
 			busy = 100

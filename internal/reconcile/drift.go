@@ -146,7 +146,7 @@ type liveSpec struct {
 	roles    map[string]*domain.Role
 	// common is what the group declares for all roles, as a role.
 	common domain.Role
-	// shown tells which attributes show a live value, by role and path.
+	// shown is which attributes show a live value, by role and path.
 	shown map[string]bool
 }
 

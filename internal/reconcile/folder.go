@@ -55,9 +55,9 @@ func (r Reconciler) ArchiveFolder(ctx context.Context, folder domain.KeptFolder,
 	return r.archive(ctx, folder, below, to, func(string) {})
 }
 
-// archive writes the contents of a folder to an archive, under the path below, and calls tell for each file.
+// archive writes the contents of a folder to an archive, under the path below, and calls visit for each file.
 func (r Reconciler) archive(
-	ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer, tell func(file string),
+	ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer, visit func(file string),
 ) error {
 	begun := false
 	begin := func() error {
@@ -71,7 +71,7 @@ func (r Reconciler) archive(
 		if !domain.IsLocal(header.Name) {
 			return nil // we make none of these
 		}
-		tell(header.Name)
+		visit(header.Name)
 		if err := begin(); err != nil {
 			return err
 		}

@@ -29,10 +29,10 @@ type Learned struct {
 // points is the number of points of a curve, without the one before the first update.
 const points = 25
 
-// Learn trains a model for a problem. It calls tell for each point of the curve as soon as it is known, and for
+// Learn trains a model for a problem. It calls report for each point of the curve as soon as it is known, and for
 // progress in between. All randomness comes from the seed.
 func Learn(
-	ctx context.Context, p Problem, s Settings, digest string, tell func(done int, newest Point),
+	ctx context.Context, p Problem, s Settings, digest string, report func(done int, newest Point),
 ) (Learned, error) {
 	normal, err := measure(p, s.Seed)
 	if err != nil {
@@ -55,8 +55,8 @@ func Learn(
 			if err := trainer.Run(ctx, at); err != nil {
 				return Learned{}, err
 			}
-			if tell != nil && len(l.Curve) > 0 {
-				tell(at, l.Curve[len(l.Curve)-1])
+			if report != nil && len(l.Curve) > 0 {
+				report(at, l.Curve[len(l.Curve)-1])
 			}
 		}
 		model := newModel(trainer.mean, normal, s.Algorithm)

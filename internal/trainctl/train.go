@@ -45,7 +45,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	o.warn(out)
-	progress, done := tell(out, o.settings.Updates), 0
+	progress, done := reporter(out, o.settings.Updates), 0
 	began := time.Now()
 	learned, err := train.Learn(ctx, o.problem, o.settings, digest, func(updates int, newest train.Point) {
 		done = updates
@@ -111,9 +111,9 @@ func (o options) warn(out io.Writer) {
 	}
 }
 
-// tell returns a function that reports progress: a bar on a terminal, and a line for each point of the learning curve
-// elsewhere.
-func tell(out io.Writer, updates int) func(int, train.Point) {
+// reporter returns a function that reports progress: a bar on a terminal, and a line for each point of the learning
+// curve elsewhere.
+func reporter(out io.Writer, updates int) func(int, train.Point) {
 	if file, is := out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 		bar := progressbar.NewOptions(updates, progressbar.OptionSetWriter(out), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("updates"),

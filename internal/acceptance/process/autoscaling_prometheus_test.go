@@ -22,7 +22,7 @@ func TestAccScalingGuardsFromPrometheus(t *testing.T) {
 	load.Store(3)
 	needed.Store(2)
 	applications.Store(-1) // no master is scraped yet
-	url := acctest.StartPrometheus(t, acctest.Exporter{Instance: "master", Tells: func(float64) string {
+	url := acctest.StartPrometheus(t, acctest.Exporter{Instance: "master", Metrics: func(float64) string {
 		text := fmt.Sprintf("load %d\nneeded{topic=\"a\"} 1\nneeded{topic=\"b\"} %d\n", load.Load(), needed.Load())
 		if n := applications.Load(); n >= 0 {
 			text += fmt.Sprintf("applications{pool=\"a\"} %d\napplications{pool=\"b\"} 0\n", n)

@@ -340,7 +340,7 @@ func (h *hook) awaitAsked(t *testing.T) {
 func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	l := newFollowLab(t)
 	var works atomic.Bool
-	prometheus := acctest.StartPrometheus(t, acctest.Exporter{Instance: "master", Tells: func(float64) string {
+	prometheus := acctest.StartPrometheus(t, acctest.Exporter{Instance: "master", Metrics: func(float64) string {
 		if works.Load() {
 			return "applications 1"
 		}

@@ -36,20 +36,20 @@ data "trainyard_utilisation" "now" {
 func TestAccUtilisationFromPrometheus(t *testing.T) {
 	l := newLab(t)
 	address := acctest.StartPrometheus(t,
-		acctest.Exporter{Instance: "127.0.0.1:9100", Tells: func(seconds float64) string {
+		acctest.Exporter{Instance: "127.0.0.1:9100", Metrics: func(seconds float64) string {
 			return fmt.Sprintf(
 				"node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} %f\nnode_memory_MemTotal_bytes 2097152\nnode_memory_MemAvailable_bytes 1048576\nnode_load1 2\n",
 				seconds,
 			)
 		}},
-		acctest.Exporter{Instance: "127.0.0.1:8080", Tells: func(seconds float64) string {
+		acctest.Exporter{Instance: "127.0.0.1:8080", Metrics: func(seconds float64) string {
 			const labels = `{container_label_trainyard_cluster="lab",container_label_trainyard_member="job-worker-0"}`
 			return fmt.Sprintf(
 				"container_cpu_usage_seconds_total%[1]s %[2]f\ncontainer_memory_working_set_bytes%[1]s 3145728\n",
 				labels, seconds/2,
 			)
 		}},
-		acctest.Exporter{Instance: "127.0.0.1:9400", Tells: func(float64) string {
+		acctest.Exporter{Instance: "127.0.0.1:9400", Metrics: func(float64) string {
 			return "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-1\"} 40\nDCGM_FI_DEV_FB_USED{UUID=\"GPU-1\"} 100\nDCGM_FI_DEV_FB_FREE{UUID=\"GPU-1\"} 900\n"
 		}},
 	)

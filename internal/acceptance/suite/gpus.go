@@ -23,8 +23,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// tells are the steps of a member: these, then it prints its GPUs, and waits.
-func tells(first ...string) string {
+// prints are the steps of a member: these, then it prints its GPUs, and waits.
+func prints(first ...string) string {
 	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES",
 		"environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
 }
@@ -158,7 +158,7 @@ data "trainyard_gpus" "lab" {
 }
 `
 	}
-	ps := "ps = { replicas = 1, args = " + tells() + " }\n"
+	ps := "ps = { replicas = 1, args = " + prints() + " }\n"
 	placements := acceptance.Texts(map[string]string{
 		"job-ps-0": l.Host, "job-worker-0": l.place(5), "job-worker-1": l.place(4),
 	})
@@ -183,7 +183,7 @@ data "trainyard_gpus" "lab" {
 	l.test(
 		resource.TestStep{Config: two},
 		resource.TestStep{
-			Config:           config(ps + worker(2, tells())),
+			Config:           config(ps + worker(2, prints())),
 			ConfigPlanChecks: acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{
 				places, has("job-ps-0"), has("job-worker-0", 5), has("job-worker-1", 4),
@@ -197,7 +197,7 @@ data "trainyard_gpus" "lab" {
 				l.use(0, fakenvml.Process{PID: 1, MiB: 2000})
 				l.awaitSample()
 			},
-			Config:           config(ps + worker(2, tells())),
+			Config:           config(ps + worker(2, prints())),
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
 			ConfigStateChecks: []statecheck.StateCheck{
 				showsGPU{l, 5, knownvalue.StringExact("job-worker-0")},
@@ -216,21 +216,21 @@ data "trainyard_gpus" "lab" {
 		},
 		resource.TestStep{
 			PreConfig:         func() { l.use(5) },
-			Config:            config(ps + worker(2, tells("print:again"))),
+			Config:            config(ps + worker(2, prints("print:again"))),
 			ConfigPlanChecks:  acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{places},
 			Check: resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"),
 				l.printsGPUs(gpuLines), l.restarts("job-worker-0"), l.printsGPUs(gpuLines)),
 		},
 		resource.TestStep{
-			Config: config(ps + worker(3, tells())),
+			Config: config(ps + worker(3, prints())),
 			ExpectError: acceptance.Says(
 				`roles["worker"].gpus: role "worker" has 3 members of 1 GPU of pool "p" each, and only 2 of them fit`,
 			),
 		},
 		resource.TestStep{
-			Config: config(ps+worker(2, tells())) + group("other",
-				"command = [local.member]\n roles = {\n"+worker(1, tells())+"}"),
+			Config: config(ps+worker(2, prints())) + group("other",
+				"command = [local.member]\n roles = {\n"+worker(1, prints())+"}"),
 			ExpectError: acceptance.Says(`only 0 of them fit`, "host "+l.Host+": 0 of 2 GPUs free",
 				`held by job-worker-0 of group job`, `held by job-worker-1 of group job`),
 		},

@@ -148,7 +148,7 @@ func policyFollowsLoad(l *Lab) {
 		resource.TestStep{PreConfig: workers(0, 1), Config: config, PlanOnly: true},
 		resource.TestStep{
 			PreConfig: func() {
-				acctest.Eventually(l, "the last change to be told", func() bool {
+				acctest.Eventually(l, "the last change to be in the history", func() bool {
 					return strings.Contains(l.CommandOutput("autoscale", "explain", "-n", "0", "job/worker"), " → 1\n")
 				})
 			},

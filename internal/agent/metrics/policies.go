@@ -75,11 +75,11 @@ func (p policies) Describe(chan<- *prometheus.Desc) {}
 // Collect exports all policies.
 func (p policies) Collect(to chan<- prometheus.Metric) {
 	for _, status := range p() {
-		status.tell(to)
+		status.collect(to)
 	}
 }
 
-func (s PolicyStatus) tell(to chan<- prometheus.Metric) {
+func (s PolicyStatus) collect(to chan<- prometheus.Metric) {
 	t := newTeller(to, s.Cluster, s.Group, s.Role)
 	whole(t, policyMin, 1, &s.Min)
 	whole(t, policyMax, 1, &s.Max)

@@ -63,15 +63,15 @@ func (r *Reader) judge(gpu *domain.GPU, ended error, now time.Time) (fatal int) 
 	return seen.condemned.XID
 }
 
-// Watch calls tell for each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done;
-// then it returns nil. GPUs without event support are skipped, and those that do not answer are tried again. There can
-// be only one watch at a time.
+// Watch calls report for each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is
+// done; then it returns nil. GPUs without event support are skipped, and those that do not answer are tried again.
+// There can be only one watch at a time.
 //
 // From then on, [Reader.Read] returns the last error of each GPU, and one that makes the GPU unusable as its Trouble.
 // That ends when the GPU comes back after it was gone, when the driver no longer requests a recovery, or, if the error
 // does not require a reset, after Settings.Quarantine without another such error. A GPU can only be reset if nobody
 // holds it open: this Reader has to be closed for that.
-func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at time.Time)) error {
+func (r *Reader) Watch(ctx context.Context, report func(uuid string, xid int, at time.Time)) error {
 	if err := r.enter(); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at t
 			return fmt.Errorf("watching for GPU errors: the driver's library lacks %s; update the driver", function)
 		}
 	}
-	ears := ears{reader: r, deaf: map[int]bool{}, breaking: map[int]time.Time{}, tell: tell}
+	ears := ears{reader: r, deaf: map[int]bool{}, breaking: map[int]time.Time{}, report: report}
 	for ctx.Err() == nil {
 		next := time.Now().Add(r.pause)
 		if err := ears.listen(ctx); isAnswer(err) {
@@ -111,7 +111,7 @@ func rest(ctx context.Context, d time.Duration) {
 // ears listen for the XID errors of all devices.
 type ears struct {
 	reader *Reader
-	tell   func(uuid string, xid int, at time.Time)
+	report func(uuid string, xid int, at time.Time)
 	// deaf are the devices, by index, without event support, and breaking those that broke the event set that they were
 	// added to, with the time of the next attempt.
 	deaf     map[int]bool
@@ -212,7 +212,7 @@ func (e *ears) hear(heard event) {
 	}
 	r.xids[uuid] = r.xids[uuid].hears(heard.xid, at)
 	r.mu.Unlock()
-	e.tell(uuid, heard.xid, at)
+	e.report(uuid, heard.xid, at)
 }
 
 // free frees a set, unless a call still uses it.

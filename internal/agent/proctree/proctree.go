@@ -135,7 +135,7 @@ func readTable() (map[int]entry, error) {
 
 // readEntry returns a live process with the instance named by its environment. A process has no environment while it
 // loads a program; as [os.StartProcess] returns before the end of that, its parent may be gone by then, and nothing
-// else would tell its instance.
+// else would identify its instance.
 func readEntry(proc procfs.Proc) (entry, error) {
 	environ, err := readEnviron(proc)
 	if err != nil {

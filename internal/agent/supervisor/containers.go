@@ -134,7 +134,7 @@ func (c *contained) arrive() error {
 	}
 	c.mu.Lock()
 	c.session.up, c.session.facts, c.session.why = true, facts, nil
-	c.tell()
+	c.notify()
 	c.mu.Unlock()
 	go c.sweep()
 	return nil
@@ -149,11 +149,11 @@ func (c *contained) lose(err error) {
 		c.session.breaks++
 	}
 	c.session.up, c.session.why = false, err
-	c.tell()
+	c.notify()
 }
 
-// tell notifies of a change of the session. The lock is held.
-func (c *contained) tell() {
+// notify notifies of a change of the session. The lock is held.
+func (c *contained) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

@@ -133,12 +133,12 @@ func (s Settings) readTraffic(
 	host, errHost := spaceOf(s.Proc, "1")
 	own, errOwn := spaceOf(ownProc, "self")
 	networks := s.readNetworks(fs, instances, host, earlier)
-	return networks, tell(networks, [2]space{host, own}, inUnits, cmp.Or(errHost, errOwn))
+	return networks, trafficOf(networks, [2]space{host, own}, inUnits, cmp.Or(errHost, errOwn))
 }
 
-// tell returns the traffic of instances: that of a network of their own, or systemd's count for a unit. A network is
-// not an instance's own if the host's first process or this program is in it; err is why these are unknown.
-func tell(networks map[string]network, others [2]space, inUnits unitLook, err error) map[string]traffic {
+// trafficOf returns the traffic of instances: that of a network of their own, or systemd's count for a unit. A network
+// is not an instance's own if the host's first process or this program is in it; err is why these are unknown.
+func trafficOf(networks map[string]network, others [2]space, inUnits unitLook, err error) map[string]traffic {
 	host := others[0]
 	users := map[space]int{}
 	for _, other := range others {

@@ -85,7 +85,7 @@ func TestTellTraffic(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := tell(test.networks, [2]space{host, test.own}, test.units, test.err)
+			got := trafficOf(test.networks, [2]space{host, test.own}, test.units, test.err)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(traffic{}, counted{}),
 				cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

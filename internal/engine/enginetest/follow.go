@@ -21,13 +21,13 @@ type follower struct {
 	lines  []string
 }
 
-// read reads what there is, and reports whether the engine told it in time.
+// read reads what there is, and reports whether the engine returned it in time.
 func (f *follower) read() bool {
 	f.Helper()
 	for more := true; more; {
 		part, err := f.engine.Follow(f.Context(), f.member, f.from)
 		if errors.Is(err, context.DeadlineExceeded) {
-			return false // a busy engine tells it the next time
+			return false // a busy engine returns it the next time
 		}
 		must(f.T, err)
 		f.lines, f.from.Mark, more = append(f.lines, part.Lines...), part.Next, part.More

@@ -117,7 +117,7 @@ func asReported(d fakenvml.Device, index int) domain.GPU {
 func (m *machine) found(t *testing.T) domain.HostGPUs {
 	t.Helper()
 	var found map[string]domain.HostGPUs
-	acctest.Eventually(t, "what is told of the neighbours", func() bool { // whose agents may be too busy to answer
+	acctest.Eventually(t, "what is reported of the neighbours", func() bool { // whose agents may be too busy to answer
 		var err error
 		found, err = m.engine.GPUs(t.Context())
 		must(t, err)
@@ -139,11 +139,11 @@ func (m *machine) found(t *testing.T) domain.HostGPUs {
 func (m *machine) shows(t *testing.T) {
 	t.Helper()
 	m.driver.Set(m.devices...)
-	m.tells(t)
+	m.awaitGPUs(t)
 }
 
-// tells returns once the wanted GPUs are reported.
-func (m *machine) tells(t *testing.T) {
+// awaitGPUs returns once the wanted GPUs are reported.
+func (m *machine) awaitGPUs(t *testing.T) {
 	t.Helper()
 	var diff string
 	defer func() {
@@ -151,7 +151,7 @@ func (m *machine) tells(t *testing.T) {
 			t.Logf("GPUs (-want +got):\n%s", diff)
 		}
 	}()
-	acctest.Eventually(t, "what is told of GPUs", func() bool {
+	acctest.Eventually(t, "what is reported of GPUs", func() bool {
 		found := m.found(t)
 		diff = found.Unknown + cmp.Diff(m.want, found.GPUs, cmpopts.EquateEmpty(),
 			cmpopts.IgnoreFields(domain.GPU{}, "XIDAt", "GoneAt"),
@@ -162,7 +162,7 @@ func (m *machine) tells(t *testing.T) {
 	})
 }
 
-// usage returns what is used, over a minute, once all hosts tell: an agent may be too busy to answer.
+// usage returns what is used, over a minute, once all hosts report: an agent may be too busy to answer.
 func (m *machine) usage(t *testing.T) (usage engine.Usage) {
 	t.Helper()
 	acctest.Eventually(t, "what hosts use", func() bool {
@@ -244,7 +244,7 @@ func (m *machine) traffic(t *testing.T) {
 		for _, u := range []engine.MemberUsage{takes, sends, idle} {
 			if u.ReceivedBps != (domain.Measure{}) || u.SentBps != (domain.Measure{}) || u.WhyNoTraffic() == "" ||
 				u.Reason != "" {
-				t.Errorf("what nobody counts is told: %+v", u)
+				t.Errorf("what nobody counts is reported: %+v", u)
 			}
 		}
 	} else {
@@ -447,5 +447,5 @@ func (m *machine) hanging(t *testing.T) {
 		t.Errorf("a host whose driver does not answer uses %+v", u)
 	}
 	m.driver.Break(nil)
-	m.tells(t)
+	m.awaitGPUs(t)
 }

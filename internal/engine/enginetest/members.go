@@ -249,7 +249,7 @@ func testRemoveTree(t *testing.T, h Harness) {
 	}
 }
 
-// logs returns the log of a member. An engine that has been too busy to tell it in time is asked again.
+// logs returns the log of a member. An engine that has been too busy to return it in time is asked again.
 func logs(t *testing.T, e engine.Engine, member string, options engine.LogOptions) (lines []string) {
 	t.Helper()
 	acctest.Eventually(t, "the log of "+member, func() bool {
@@ -299,7 +299,7 @@ func testEvents(t *testing.T, h Harness) {
 				t.Fatal("the stream of events ended")
 			}
 		case <-deadline:
-			t.Fatal("no event told of a member's end")
+			t.Fatal("no event reported a member's end")
 		}
 		observed, err := e.Observe(t.Context(), h.group)
 		must(t, err)

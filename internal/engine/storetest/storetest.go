@@ -346,7 +346,7 @@ func testWatch(t *testing.T, h Harness, s engine.Store) {
 					t.Fatal("the stream of events ended")
 				}
 			case <-time.After(patience.Limit):
-				t.Fatalf("no event told of a change of kind %q", kind.Name)
+				t.Fatalf("no event reported a change of kind %q", kind.Name)
 			}
 		case !h.SharedEvents:
 			select {

@@ -16,18 +16,18 @@ func Settled(encoded string) bool {
 	return err == nil && settled
 }
 
-// gaps calls tell for each value in an encoding that is null or unknown, with the keys that lead to it.
-func gaps(encoded string, tell func(keys []string, null bool)) error {
-	return gapsFrom(msgpack.NewDecoder(strings.NewReader(encoded)), nil, tell)
+// gaps calls visit for each value in an encoding that is null or unknown, with the keys that lead to it.
+func gaps(encoded string, visit func(keys []string, null bool)) error {
+	return gapsFrom(msgpack.NewDecoder(strings.NewReader(encoded)), nil, visit)
 }
 
-func gapsFrom(d *msgpack.Decoder, keys []string, tell func(keys []string, null bool)) error {
+func gapsFrom(d *msgpack.Decoder, keys []string, visit func(keys []string, null bool)) error {
 	code, err := d.PeekCode()
 	if err != nil {
 		return err
 	}
 	if isGap(code) {
-		tell(keys, code == msgpcode.Nil)
+		visit(keys, code == msgpcode.Nil)
 	}
 	if !msgpcode.IsFixedMap(code) && code != msgpcode.Map16 && code != msgpcode.Map32 {
 		return d.Skip()
@@ -36,7 +36,7 @@ func gapsFrom(d *msgpack.Decoder, keys []string, tell func(keys []string, null b
 	for range n {
 		var key string
 		if key, err = d.DecodeString(); err == nil {
-			err = gapsFrom(d, append(keys, key), tell)
+			err = gapsFrom(d, append(keys, key), visit)
 		}
 		if err != nil {
 			break

@@ -59,8 +59,8 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 	}
 }
 
-// tell says where the archive is.
-func (c *collected) tell(diags *diag.Diagnostics) {
+// announce says where the archive is.
+func (c *collected) announce(diags *diag.Diagnostics) {
 	if c.runs > 0 {
 		diags.AddWarning(
 			fmt.Sprintf("Results of sweep %q collected", c.sweep),

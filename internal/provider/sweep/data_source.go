@@ -182,7 +182,7 @@ func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	}
 	model.ID = types.StringValue(domain.GroupID(key.Name, name))
 	model.summarise(summary)
-	model.tell(found, waits, reconciler.ResultsPlace)
+	model.setRuns(found, waits, reconciler.ResultsPlace)
 	model.Parallelism = parallelismOf(found)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
@@ -199,8 +199,9 @@ func (m *dataModel) summarise(s sweep.Summary) {
 	}
 }
 
-// tell sets the runs of a sweep; waits is what queued runs wait for, and place returns where the results of a run are.
-func (m *dataModel) tell(found reconcile.Sweep, waits string, place func(sweep, key string, run domain.Run) string) {
+// setRuns sets the runs of a sweep; waits is what queued runs wait for, and place returns where the results of a run
+// are.
+func (m *dataModel) setRuns(found reconcile.Sweep, waits string, place func(sweep, key string, run domain.Run) string) {
 	now := time.Now()
 	m.Runs, m.Ranking = make(map[string]runDataModel, len(found.Spec.Runs)), []string{}
 	current := make(map[string]domain.Run, len(found.Spec.Runs))

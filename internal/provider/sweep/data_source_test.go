@@ -47,7 +47,7 @@ func TestDataOfSweep(t *testing.T) {
 	}}
 	var got dataModel
 	got.summarise(sweep.Summarise(found.Document, found.Spec, found.Runs))
-	got.tell(found, "there is no room", func(sweep, key string, run domain.Run) string {
+	got.setRuns(found, "there is no room", func(sweep, key string, run domain.Run) string {
 		if run.Results == nil {
 			return ""
 		}

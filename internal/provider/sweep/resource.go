@@ -136,7 +136,7 @@ func (r *sweepResource) remove(
 	if err := reconciler.DeleteSweep(ctx, name, archive.by(reconciler)); err != nil {
 		return err
 	}
-	archive.tell(diags)
+	archive.announce(diags)
 	warnKept(name, kept, diags)
 	r.Session.Plans.DropSweep(state.address())
 	return nil

@@ -53,7 +53,7 @@ func (h hook) path() string {
 // tell calls a hook through the controller's client, or asks for its progress.
 func tell(t *testing.T, address, location string, h hook) (meter.Reply, error) {
 	t.Helper()
-	return meter.Tell(acctest.Bounded(t), domain.ScalingHook{URL: address + h.path()}, h.ID, location, h)
+	return meter.CallHook(acctest.Bounded(t), domain.ScalingHook{URL: address + h.path()}, h.ID, location, h)
 }
 
 // follow calls a hook, and polls until it is done.

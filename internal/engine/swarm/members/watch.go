@@ -69,7 +69,7 @@ func (e Members) Watch(ctx context.Context) (<-chan struct{}, error) {
 		now := &watch{changes: map[chan struct{}]bool{}, end: end}
 		w.present = now
 		go func() {
-			e.lookAgain(watching, first, messages, failures, func() { w.tell(now) })
+			e.lookAgain(watching, first, messages, failures, func() { w.notify(now) })
 			w.finish(now)
 		}()
 	}
@@ -79,8 +79,8 @@ func (e Members) Watch(ctx context.Context) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// tell notifies all watchers of a change.
-func (w *watcher) tell(now *watch) {
+// notify notifies all watchers of a change.
+func (w *watcher) notify(now *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for changes := range now.changes {
@@ -126,7 +126,7 @@ func (w *watcher) forget(now *watch) {
 // lookAgain polls the Swarm, and reports events and changes since the last poll, until ctx is done or the manager can't
 // be reached.
 func (e Members) lookAgain(
-	ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func(),
+	ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, notify func(),
 ) {
 	look := time.NewTimer(taskLook)
 	defer look.Stop()
@@ -161,7 +161,7 @@ func (e Members) lookAgain(
 		quiet++
 		if states != last || changed {
 			last, quiet, changed = states, 0, false
-			tell()
+			notify()
 		}
 		rest := max(taskLook, pace.After(time.Since(start)), min(time.Duration(moving)*crowdLook, idleLook))
 		if quiet >= idleAfter {

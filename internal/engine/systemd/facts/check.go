@@ -58,7 +58,7 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 	return problems
 }
 
-// Check tells all that a host lacks, and what mends it. The architectures are those that there are programs for.
+// Check returns all that a host lacks, and what mends it. The architectures are those that there are programs for.
 func Check(host string, f Facts, architectures []string) (problems domain.Problems) {
 	for _, lack := range f.Judge(architectures) {
 		add := problems.Add
@@ -94,8 +94,8 @@ type Lack struct {
 	// Summary names it in a few words. Found is the rest of a sentence about the host: what there is, and what is
 	// needed.
 	Summary, Found string
-	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does; AsRoot tells
-	// that it is for root, who has to log in for that.
+	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does; AsRoot is
+	// whether it is for root, who has to log in for that.
 	Advice, Command string
 	AsRoot          bool
 	Warning         bool
