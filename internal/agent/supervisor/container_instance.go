@@ -331,7 +331,16 @@ func (i *containerInstance) endedWithEngine(found containers.Container, now sess
 	}
 	from, until, err := i.launcher.engineStopped(now.breaks)
 	if err == nil && !from.IsZero() && breaks <= 1 {
-		return !found.FinishedAt.Before(from) && !found.FinishedAt.After(until)
+		return endedBetween(found.FinishedAt, from, until)
 	}
 	return breaks > 0 || i.away // it ended meanwhile
+}
+
+// notedLate is how much later than its signal systemd may note that a service stops: on a busy host, a container can end
+// in between.
+const notedLate = 500 * time.Millisecond
+
+// endedBetween reports whether a container ended from the stop of its Engine, as systemd noted it, until that was back.
+func endedBetween(ended, from, until time.Time) bool {
+	return !ended.Before(from.Add(-notedLate)) && !ended.After(until)
 }

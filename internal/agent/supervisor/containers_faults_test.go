@@ -5,6 +5,7 @@ package supervisor_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -152,8 +153,9 @@ func TestContainerEngineRestarts(t *testing.T) {
 	l.running(early)
 	container := l.containerOf(early)
 	l.sh("systemctl stop " + l.unit + " && touch /srv/of-c-engine")
-	l.eventually("it to end", func() bool {
-		return l.out("docker inspect --format '{{.State.Status}}' "+container) == "exited"
+	l.eventually("it to have ended some time ago", func() bool {
+		at, err := time.Parse(time.RFC3339Nano, l.out("docker inspect --format '{{.State.FinishedAt}}' "+container))
+		return err == nil && !at.IsZero() && time.Since(at) > time.Second
 	})
 	l.sh("systemctl restart docker.service && systemctl start " + l.unit)
 	if state := l.await(early, domain.StateCompleted); *state.ExitCode != 0 {
