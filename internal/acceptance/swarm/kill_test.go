@@ -146,7 +146,8 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 			kills iter.Seq[int]
 			run   func(t *testing.T, changes int) (*swarmLab, deadly)
 		}{
-			{"group is created", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune",
+			{"group is created",
+				"Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune, Put ownership",
 				acctest.Kills(3, 6), group("create", func(config func(string) string) deadly {
 					return deadly{after: config(workers(2, "wait"))}
 				})},
@@ -156,17 +157,18 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 						before: config(workers(1, "wait")), after: config(workers(2, "print:changed", "wait")),
 					}
 				})},
-			{"group is destroyed", "Lock, Remove, Remove, Prune, Delete group", acctest.Kills(2),
+			{"group is destroyed", "Delete ownership, Lock, Remove, Remove, Prune, Delete group", acctest.Kills(3),
 				group("destroy", func(config func(string) string) deadly {
 					return deadly{before: config(workers(2, "wait")), destroys: true}
 				})},
-			{"cluster is created", "Form, Put cluster, StartController", acctest.Kills(1, 2),
+			{"cluster is created", "Form, Put cluster, StartController, Put ownership", acctest.Kills(1, 2),
 				cluster("created", func(config string) deadly {
 					return deadly{after: config}
 				})},
-			{"cluster is destroyed", "Dissolve", acctest.Kills(1), cluster("destroyed", func(config string) deadly {
-				return deadly{before: config, destroys: true}
-			})},
+			{"cluster is destroyed", "Delete ownership, Dissolve", acctest.Kills(2),
+				cluster("destroyed", func(config string) deadly {
+					return deadly{before: config, destroys: true}
+				})},
 		} {
 			calls := strings.Split(c.calls, ", ")
 			for last := range c.kills {

@@ -41,9 +41,11 @@ func TestAccProviderKilled(t *testing.T) {
 		calls string
 		kills iter.Seq[int]
 	}{
-		{"created", 0, false, "Form, Put cluster, StartController, " + group, acctest.Kills(1, 9)},
+		{"created", 0, false, "Form, Put cluster, StartController, Put ownership, " + group + ", Put ownership",
+			acctest.Kills(1, 10)},
 		{"changed", 1, false, group, acctest.Kills(7)},
-		{"destroyed", 2, true, "Lock, Remove, Remove, Prune, Delete group, Dissolve", acctest.Kills(2)},
+		{"destroyed", 2, true,
+			"Delete ownership, Lock, Remove, Remove, Prune, Delete group, Delete ownership, Dissolve", acctest.Kills(3)},
 	} {
 		calls := strings.Split(c.calls, ", ")
 		for last := range c.kills {
