@@ -39,7 +39,8 @@ func (p *peaks) measure(ctx context.Context, s *sweeper, now time.Time) (next ti
 		return p.due
 	}
 	for name, member := range usage.Members {
-		if s.sweeps[member.Group] != nil {
+		// A member that is leaving belongs to an earlier attempt.
+		if f := s.sweeps[member.Group]; f != nil && f.record.Runs()[member.Role].Active() {
 			raise(p.memory, name, member.MemoryMiB)
 			raise(p.gpu, name, member.GPUMemoryMiB)
 		}

@@ -2,6 +2,9 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -28,30 +31,21 @@ func (s *sweeper) fulfil(
 				continue
 			}
 			pause = append(pause, g)
-		case g.before.State == domain.RunPaused && g.before.Active():
-			resume = append(resume, g) // even one that is to end
+		case g.before.Active() && (g.before.State == domain.RunPaused || g.request.Want == domain.WishResume):
+			resume = append(resume, g) // even one that is to end, or that an earlier request may have paused in vain
 		default:
 			done = append(done, g)
 		}
 	}
-	for _, c := range []struct {
-		of []granted
-		do func(ctx context.Context, e engine.Engine, names []string) error
-	}{{pause, engine.Pause}, {resume, engine.Continue}} {
-		if len(c.of) == 0 {
-			continue
-		}
-		var names []string
-		for _, g := range c.of {
-			names = append(names, domain.RunName(g.request.Sweep, g.request.Run))
-		}
-		if err := c.do(ctx, s.reconciler.Engine, names); err != nil {
-			// The other runs, and other sweeps, don't wait for it.
-			s.log.Error("pausing or resuming runs failed; trying again", "runs", names, "error", err)
-			again = now.Add(afterFault)
-			continue
-		}
-		done = append(done, c.of...)
+	paused, failed := carriedOut(ctx, s.reconciler.Engine, pause, engine.Pause)
+	resumed, failedToo := carriedOut(ctx, s.reconciler.Engine, resume, engine.Continue)
+	done = slices.Concat(done, paused, resumed)
+	failed = errors.Join(failed, failedToo)
+	if failed != nil { // other runs, and other sweeps, don't wait for these
+		again = now.Add(afterFault)
+	}
+	if s.logged.news("requests", failed) && failed != nil {
+		s.log.Error("pausing or resuming runs failed; trying again", "error", failed)
 	}
 	for _, g := range done {
 		if g.follows != nil {
@@ -67,6 +61,29 @@ func (s *sweeper) fulfil(
 		}
 	}
 	return again, nil
+}
+
+// carriedOut makes an engine pause or continue runs, and returns those for which that did not fail.
+func carriedOut(
+	ctx context.Context, e engine.Engine, of []granted,
+	do func(ctx context.Context, e engine.Engine, names []string) error,
+) (done []granted, err error) {
+	var names []string
+	for _, g := range of {
+		names = append(names, domain.RunName(g.request.Sweep, g.request.Run))
+	}
+	if len(of) == 0 || do(ctx, e, names) == nil {
+		return of, nil
+	}
+	var errs []error
+	for i, g := range of { // the others don't wait for one that fails
+		if err := do(ctx, e, names[i:i+1]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", names[i], err))
+			continue
+		}
+		done = append(done, g)
+	}
+	return done, errors.Join(errs...)
 }
 
 // granted is a request for a run with what becomes of the run. follows is nil if nothing does.

@@ -16,7 +16,9 @@ import (
 type halting struct {
 	*track
 	halted []string
-	fault  error
+	// stuck is a member that can't be paused, with the reason why; also if it is one of several.
+	stuck string
+	fault error
 }
 
 func (h *halting) Traits() engine.Traits {
@@ -28,10 +30,10 @@ func (h *halting) Traits() engine.Traits {
 func (h *halting) Snapshot() engine.Engine { return h }
 
 func (h *halting) Pause(_ context.Context, names []string) error {
-	if h.fault != nil {
+	if slices.Contains(names, h.stuck) {
 		return h.fault
 	}
-	h.halted = names
+	h.halted = append(h.halted, names...)
 	return nil
 }
 
@@ -90,32 +92,36 @@ func TestPauseOfARunThatHasStarted(t *testing.T) {
 	}
 }
 
-// Members that can't be paused for now keep their state, and hold up nothing else. They are paused once it works.
+// A member that can't be paused now keeps its state, and holds up nothing else. It is paused once that works.
 func TestPauseFails(t *testing.T) {
 	l := &halting{track: newTrack(t, func(*domain.Sweep) {}), fault: errors.New("the Docker Engine is gone")}
 	s := l.sweeper(l)
 	l.must(s.look(t.Context(), time.Now()))
-	paused, waiting := started(s)[0], "s-3"
-	l.request(paused, domain.WishPause)
+	runs := started(s)
+	stuck, other, waiting := runs[0], runs[1], "s-3"
+	l.stuck = domain.RunName("lr", stuck)
+	l.request(stuck, domain.WishPause)
+	l.request(other, domain.WishPause)
 	l.request(waiting, domain.WishCancel)
 	now := time.Now()
 	next, err := s.look(t.Context(), now)
 	l.must(nil, err)
-	if state := l.stateOf(paused); state != domain.RunRunning {
-		t.Errorf("the run that could not be paused is %s", state)
-	}
-	if state := l.stateOf(waiting); state != domain.RunCancelled {
-		t.Errorf("the other run is %s", state)
+	for key, want := range map[string]domain.RunState{
+		stuck: domain.RunRunning, other: domain.RunPaused, waiting: domain.RunCancelled,
+	} {
+		if got := l.stateOf(key); got != want {
+			t.Errorf("run %s is %s, want %s", key, got, want)
+		}
 	}
 	left := l.requested()
-	if !slices.Equal(left, []string{paused}) || next.IsZero() || next.After(now.Add(afterFault)) {
+	if !slices.Equal(left, []string{stuck}) || next.IsZero() || next.After(now.Add(afterFault)) {
 		t.Errorf("there are requests for %v, and the next look is at %s, now is %s", left, next, now)
 	}
 
-	l.fault = nil
+	l.stuck, l.halted = "", nil
 	l.must(s.look(t.Context(), time.Now()))
-	if state, left := l.stateOf(paused), l.requested(); state != domain.RunPaused || len(left) > 0 ||
-		!slices.Equal(l.halted, []string{domain.RunName("lr", paused)}) {
+	if state, left := l.stateOf(stuck), l.requested(); state != domain.RunPaused || len(left) > 0 ||
+		!slices.Equal(l.halted, []string{domain.RunName("lr", stuck)}) {
 		t.Errorf("the run is %s, %v are paused, and there are requests for %v", state, l.halted, left)
 	}
 }

@@ -233,6 +233,40 @@ func TestPeaksOfAnAttempt(t *testing.T) {
 	}
 }
 
+// measured is a track whose members use 30,000 MiB each, also those that are about to go.
+type measured struct {
+	*track
+	of []string
+}
+
+func (m measured) Snapshot() engine.Engine { return m }
+
+func (m measured) Usage(context.Context, time.Duration) (engine.Usage, error) {
+	usage := engine.Usage{Members: map[string]engine.MemberUsage{}}
+	for _, key := range m.of {
+		usage.Members[domain.RunName("lr", key)] = engine.MemberUsage{
+			Group: "lr", Role: key, MemoryMiB: domain.Measure{Max: new(30_000.0)},
+		}
+	}
+	return usage, nil
+}
+
+// What the member of a cancelled run uses until it is gone does not count for the next attempt.
+func TestPeaksOfLeavingMembers(t *testing.T) {
+	l := measured{newTrack(t, func(s *domain.Sweep) { s.MaxParallel = new(12) }), []string{"s-0", "s-1"}}
+	s := l.sweeper(l)
+	l.must(s.look(t.Context(), time.Now()))
+	l.request("s-0", domain.WishCancel)
+	l.must(s.look(t.Context(), time.Now()))
+	s.peaks.due = time.Time{}
+	s.peaks.measure(t.Context(), s, time.Now())
+	cancelled, _ := s.peaks.take(domain.RunName("lr", "s-0"))
+	running, _ := s.peaks.take(domain.RunName("lr", "s-1"))
+	if cancelled != nil || running == nil || *running != 30_000 {
+		t.Errorf("the peak of the cancelled run is %v, and of the running one %v", cancelled, running)
+	}
+}
+
 // crowded is a track with a host that can't take members, as its disk is full.
 type crowded struct {
 	*track
