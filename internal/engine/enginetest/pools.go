@@ -44,7 +44,8 @@ func testInterchangeable(t *testing.T, h Harness) {
 	cluster, err := engine.Cluster(t.Context(), e)
 	must(t, err)
 	for _, o := range two {
-		if _, declared := cluster.Spec.Hosts[o.Host]; o.Role != "worker" || !declared || o.Address == "" || o.Restarts != 0 || o.RunStartedAt == nil {
+		_, declared := cluster.Spec.Hosts[o.Host]
+		if o.Role != "worker" || !declared || o.Address == "" || o.Restarts != 0 || o.RunStartedAt == nil {
 			t.Errorf("a worker is observed as %+v", o)
 		}
 		acctest.Eventually(t, "the output of "+o.Name, func() bool {

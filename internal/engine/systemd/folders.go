@@ -3,6 +3,7 @@ package systemd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -53,7 +54,10 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	if err != nil {
 		return err
 	}
-	return h.ReadFolder(ctx, e.ref.Name, folder, visit)
+	if err = h.ReadFolder(ctx, e.ref.Name, folder, visit); errors.Is(err, relay.ErrOutside) {
+		err = fmt.Errorf("host %s: %w", folder.Host, err)
+	}
+	return err
 }
 
 // RemoveFolders removes folders from their hosts.

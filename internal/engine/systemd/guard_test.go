@@ -117,7 +117,7 @@ func TestGuardEndsStrays(t *testing.T) {
 				hosts[name].ledger.Store, hosts[name].ledger.Epoch = "host2", 2
 			}
 		}, store: "host2", err: relay.ErrDeposed},
-		"another host was promoted, and only one with members knows": {change: func(hosts map[string]*guarded) {
+		"another host was promoted, and the one with members does not know": {change: func(hosts map[string]*guarded) {
 			hosts["host2"].ledger.Store, hosts["host2"].ledger.Epoch = "host2", 2
 		}, store: "host2", err: relay.ErrDeposed},
 		"it does not tell": {change: func(hosts map[string]*guarded) { hosts["host3"].silent = true }, store: "host1"},

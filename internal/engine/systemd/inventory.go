@@ -32,8 +32,10 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	}
 	lost := maps.Clone(cluster.Hosts)
 	maps.DeleteFunc(lost, func(name string, _ domain.Host) bool { return !absence.Lost[name] })
-	for _, name := range e.outside(ctx, lost) {
-		delete(lost, name) // it is there, and about to be set up again
+	if e.reach.peers == nil { // in an apply, not in the controller
+		for _, name := range e.outside(ctx, lost) {
+			delete(lost, name) // it is there, and about to be set up again
+		}
 	}
 	for name := range lost {
 		inventory.Closed[name] = fmt.Sprintf("host %s is lost: unreachable from the controller since %s", name,

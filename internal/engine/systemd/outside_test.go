@@ -24,6 +24,8 @@ type rack struct {
 	*Engine
 	// unanswered are the errors of hosts that don't answer.
 	unanswered map[string]error
+	// empty is a host that has joined, and was not filled yet.
+	empty string
 
 	mu    sync.Mutex
 	items map[string]engine.Item
@@ -82,6 +84,9 @@ func (r *rack) answers(name string) http.Handler {
 		return item, nil
 	}
 	relay.Locate.Answer(mux, func(context.Context, string, relay.None) (relay.Located, error) {
+		if name == r.empty {
+			return relay.Located{Ledger: relay.Ledger{Host: name, Store: "gpu2", Epoch: 1, Sequence: -1}}, nil
+		}
 		item, err := get(engine.Key{Kind: domain.ClusterKind})
 		return relay.Located{Ledger: ledger, Cluster: &item}, err
 	})
@@ -218,7 +223,7 @@ func TestStoreHostOutside(t *testing.T) {
 	for what, write := range writes {
 		err := write()
 		if err == nil || errors.Is(err, engine.ErrNotFound) ||
-			!strings.Contains(fmt.Sprint(err), "its store host gpu1 is down (it has no documents any more") ||
+			!strings.Contains(fmt.Sprint(err), "its store host gpu1 has no documents any more") ||
 			!strings.Contains(fmt.Sprint(err), "promote --engine systemd --cluster lab --endpoint ssh://gpu2") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -234,5 +239,27 @@ func TestClusterNowhere(t *testing.T) {
 	gone["gpu3"] = engine.ErrUnreachable
 	if _, err := engine.Cluster(t.Context(), newRack(t, gone)); err == nil || errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("perhaps on one: %v", err)
+	}
+}
+
+// TestEmptyCopy: a host that has joined and has no documents yet knows of the cluster only if nobody knows more.
+func TestEmptyCopy(t *testing.T) {
+	first := func(unanswered map[string]error) (relay.Located, error) {
+		r := newRack(t, unanswered)
+		r.empty = "gpu1"
+		_, located, err := r.first(t.Context())
+		return located, err
+	}
+	if located, err := first(nil); err != nil || located.Cluster == nil {
+		t.Errorf("beside others: %+v (%v)", located, err)
+	}
+	unanswered := map[string]error{"gpu2": relay.ErrOutside, "gpu3": relay.ErrOutside}
+	if located, err := first(unanswered); err != nil || located.Cluster != nil {
+		t.Errorf("alone: %+v (%v)", located, err)
+	}
+	unanswered["gpu3"] = engine.ErrUnreachable
+	if _, err := first(unanswered); err == nil || errors.Is(err, engine.ErrNotFound) ||
+		!strings.Contains(err.Error(), "has no documents of the cluster yet") {
+		t.Errorf("if one can't be asked: %v", err)
 	}
 }

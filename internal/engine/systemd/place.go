@@ -127,11 +127,17 @@ func (e *Engine) search(ctx context.Context) (place, error) {
 // first returns a host that is in the cluster. The error is [engine.ErrNotFound] only if all known hosts say so.
 func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 	var reasons []error
+	var empty *host // it has joined, and got no documents yet
+	var of relay.Located
 	absent := true
 	for h, err := range e.known() {
 		var located relay.Located
 		if err == nil {
 			located, err = relay.Locate.Ask(ctx, h.Client, e.ref.Name, none)
+		}
+		if err == nil && located.Cluster == nil && located.Ledger.Host != located.Ledger.Store {
+			empty, of = h, located
+			continue
 		}
 		if err == nil {
 			return h, located, nil
@@ -143,6 +149,10 @@ func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 		reasons = append(reasons, err)
 	}
 	switch {
+	case empty != nil && absent:
+		return empty, of, nil
+	case empty != nil:
+		reasons = append(reasons, errors.New("the host that answers has no documents of the cluster yet"))
 	case len(reasons) == 0:
 		return nil, relay.Located{}, fmt.Errorf(
 			"cluster %q: %w: none of its hosts is known: set the address of one, such as endpoint = \"ssh://ops@gpu1\"",

@@ -72,21 +72,32 @@ func (e *Engine) keepsStore(ctx context.Context, before place, cluster domain.Cl
 func (e *Engine) dismiss(
 	ctx context.Context, before place, cluster domain.Cluster, found map[string]facts.Facts,
 ) error {
-	leaving, replaced := map[string]domain.Host{}, map[string]domain.Host{}
+	gone, kept := map[string]domain.Host{}, map[string]bool{} // kept are machine IDs
 	for name, host := range before.hosts {
 		now, stays := cluster.Hosts[name]
-		switch {
-		case !stays:
-			leaving[name] = host
-		case now.Address != host.Address && host.ID != "" && host.ID != found[name].MachineID:
-			replaced[name] = host
+		if !stays || now.Address != host.Address && host.ID != "" && host.ID != found[name].MachineID {
+			gone[name] = host
+		} else {
+			kept[found[name].MachineID] = true
 		}
 	}
-	there, _ := e.look(ctx, replaced) // where nobody answers, cleaning says so
-	for name, host := range replaced {
-		if f, answers := there[name]; !answers || f.MachineID == host.ID {
-			leaving[name] = host
+	there, _ := e.look(ctx, gone) // where nobody answers, cleaning says so
+	return e.clean(ctx, before, leaving(gone, cluster.Hosts, kept, there))
+}
+
+// leaving returns which machines to clean, of hosts that are gone, given the machine IDs that stay and what was found at
+// the former addresses. An address may lead to another machine by now: to one that stays under its name, or, if the host
+// is another machine from now on, to anybody's. Otherwise it is the same machine with a new ID.
+func leaving(
+	gone, hosts map[string]domain.Host, kept map[string]bool, there map[string]facts.Facts,
+) map[string]domain.Host {
+	leaves := map[string]domain.Host{}
+	for name, host := range gone {
+		f, answers := there[name]
+		_, replaced := hosts[name]
+		if same := !answers || f.MachineID == host.ID; same || !replaced && !kept[f.MachineID] {
+			leaves[name] = host
 		}
 	}
-	return e.clean(ctx, before, leaving)
+	return leaves
 }

@@ -82,11 +82,11 @@ func (e *Engine) lacksStore(p place) error {
 	if p.lost == nil {
 		return nil
 	}
-	why, wait := p.lost, "wait until it is back, or "
-	if errors.Is(why, relay.ErrOutside) {
-		why, wait = errors.New("it has no documents any more, as after a reinstallation"), ""
+	why, wait := fmt.Errorf("is down (%w)", p.lost), "wait until it is back, or "
+	if errors.Is(p.lost, relay.ErrOutside) {
+		why, wait = errors.New("has no documents any more, as after a reinstallation"), ""
 	}
-	return fmt.Errorf("cluster %q can't be changed while its store host %s is down (%w): %spromote another host, "+
+	return fmt.Errorf("cluster %q can't be changed while its store host %s %w: %spromote another host, "+
 		"such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
 		e.ref.Name, p.ledger.Store, why, wait, p.ledger.Host, Name, e.ref.Name, p.hosts[p.ledger.Host].Address)
 }
