@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -67,10 +68,16 @@ func (p *provision) supply(
 	return err
 }
 
-// temporary is a file that is removed when it is closed, and not before: Windows removes no open file.
+// temporary is a file that is removed at once, or when it is closed: Windows removes no open file.
 type temporary struct{ *os.File }
 
-func (t temporary) Close() error { return errors.Join(t.File.Close(), os.Remove(t.Name())) }
+func (t temporary) Close() error {
+	err := t.File.Close()
+	if removed := os.Remove(t.Name()); !errors.Is(removed, fs.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
+}
 
 // saved returns a docker-archive of an image that a host has, and its size.
 func saved(ctx context.Context, from imageHost, id string) (archive temporary, size int64, err error) {
@@ -82,6 +89,7 @@ func saved(ctx context.Context, from imageHost, id string) (archive temporary, s
 	if archive.File, err = os.CreateTemp("", "trainyard-image-"); err != nil {
 		return archive, 0, err
 	}
+	_ = os.Remove(archive.Name()) // nothing is left if the provider is killed; on Windows, Close removes it
 	if size, err = io.Copy(archive, content); err != nil {
 		return archive, 0, errors.Join(err, archive.Close())
 	}

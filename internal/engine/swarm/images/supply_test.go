@@ -74,7 +74,7 @@ func (s saving) ImageSave(context.Context, []string, ...client.ImageSaveOption) 
 	return io.NopCloser(s.content), nil
 }
 
-// TestSaved: an archive is in a file that stays until it is closed, as Windows requires, and no longer.
+// TestSaved: nothing is left of an archive once it is closed, nor of one that broke off.
 func TestSaved(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
@@ -88,10 +88,13 @@ func TestSaved(t *testing.T) {
 	archive, size, err := saved(t.Context(), imageHost{docker: whole}, "sha256:a")
 	swarmtest.Must(t, err)
 	text, err := io.ReadAll(io.NewSectionReader(archive, 0, size))
-	if err != nil || string(text) != "layers" || files() != 1 {
-		t.Errorf("saved is %q (%v), in %d files", text, err, files())
+	if err != nil || string(text) != "layers" {
+		t.Errorf("saved is %q (%v)", text, err)
 	}
 	swarmtest.Must(t, archive.Close())
+	if left := files(); left != 0 {
+		t.Errorf("%d files are left", left)
+	}
 	broken := saving{content: io.MultiReader(strings.NewReader("lay"), iotest.ErrReader(errors.New("it broke")))}
 	if _, _, err := saved(t.Context(), imageHost{docker: broken}, "sha256:a"); err == nil {
 		t.Error("a broken archive is saved")

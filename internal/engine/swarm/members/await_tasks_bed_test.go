@@ -26,6 +26,7 @@ func TestAwaitTasks(t *testing.T) {
 		},
 	}, swarm.ServiceCreateOptions{})
 	swarmtest.Must(t, err)
+	t.Cleanup(func() { _ = manager.ServiceRemove(acctest.Bounded(t), created.ID) }) // others share the bed
 	its := func(task swarm.Task) bool { return task.ServiceID == created.ID }
 	acctest.Eventually(t, "the task to exist", func() bool {
 		tasks, err := manager.TaskList(t.Context(), swarm.TaskListOptions{})
