@@ -208,3 +208,17 @@ func TestRefusedCreateOwnsNothing(t *testing.T) {
 	}
 	o.expectRemoved(former)
 }
+
+// A destroy that fails leaves the object with its owner.
+func TestFailedDestroyKeepsTheOwner(t *testing.T) {
+	o := ownedResources["GPU pool"](t)
+	former := o.created()
+	owner := o.created()
+	o.stub.Fails = providertest.Failures{"Delete " + domain.GPUPoolKind.Name: errors.New("disk full")}
+	if _, _, diagnostics := o.applyKnowing(owner.private, o.name, nil, owner.state, nil); len(diagnostics) != 1 {
+		t.Fatalf("got %v", details(diagnostics))
+	}
+	o.stub.Fails = nil
+	o.expectSpared(former)
+	o.expectRemoved(owner)
+}

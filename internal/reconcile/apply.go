@@ -39,6 +39,7 @@ func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool
 		adopted = true
 	case existing.Spec.Equal(spec):
 		adopted = true
+		r.Planned = nil // it was planned without the places that this group has
 		// A failed group is adopted as it is: only a change or a trigger runs it again.
 		group, err := r.Read(ctx, spec.Name)
 		if err != nil || group.Progress.Phase == domain.PhaseFailed && len(Diff(group.Decision, group.Observed)) == 0 {

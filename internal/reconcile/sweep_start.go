@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,8 +170,8 @@ func (r Reconciler) launchOf(ctx context.Context, q sweep.Queue, started []Start
 	r.say(ctx, q.Spec.Name, "starting runs", slog.Int("runs", len(specs)))
 	err := r.Engine.Stage(ctx, specs)
 	// Runs don't depend on each other: a host that can't take its own holds up no other.
-	if startErr := r.Engine.Start(ctx, q.Spec.Name, specs[0].Run); err == nil {
-		err = startErr
+	if ctx.Err() == nil {
+		err = cmp.Or(err, r.Engine.Start(ctx, q.Spec.Name, specs[0].Run))
 	}
 	if err != nil {
 		return &LaunchError{q.Spec.Name, err}

@@ -38,8 +38,9 @@ func (m *Model) keepPlan(plan Model, diags *diag.Diagnostics) {
 	}
 	if len(differences) > 0 {
 		diags.AddWarning("Group changed during its apply", fmt.Sprintf(
-			"Group %q was applied, but is no longer as planned: %s. Members move if their host is lost. Terraform "+
-				"accepts nothing but the plan, so that is in the state; the next plan or refresh shows what is.",
+			"Group %q was applied, but is no longer as planned: %s. Members move if their host is lost, and an "+
+				"existing group that is adopted keeps its places. Terraform accepts nothing but the plan, so that is in "+
+				"the state; the next plan or refresh shows what is.",
 			m.Name.ValueString(), strings.Join(differences, "; ")))
 	}
 }

@@ -37,7 +37,8 @@ func (r *Resource) Own(ctx context.Context, cluster domain.ClusterRef, w Write) 
 		err = r.own(ctx, cluster, object, w)
 	}
 	if err != nil {
-		AddError(w.Diags, "Unable to record the owner", fmt.Errorf("trainyard_%s exists: %w", object, err))
+		AddError(w.Diags, "Unable to record the owner", fmt.Errorf("trainyard_%s exists, but: %w\n\nIf it was just "+
+			"created, Terraform would replace it: run terraform untaint with its address to keep it", object, err))
 	}
 }
 
@@ -115,13 +116,19 @@ func (r *Resource) IfOwned(
 			"replacement under the same name adopts what exists, and restarts nothing.", stored.Object))
 		return nil
 	}
-	// Before the object, so that nothing is left of an object that is gone.
-	if stored.Owner != "" {
-		if err := engine.Delete[domain.Ownership](ctx, store, stored.Key()); err != nil {
-			return err
-		}
+	if stored.Owner == "" {
+		return remove()
 	}
-	return remove()
+	// Before the object, so that nothing is left of an object that is gone.
+	if err := engine.Delete[domain.Ownership](ctx, store, stored.Key()); err != nil {
+		return err
+	}
+	if err = remove(); err == nil && !diags.HasError() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownershipTimeout)
+	defer cancel()
+	return errors.Join(err, claim(ctx, store, domain.Ownership{Object: stored.Object, Owner: stored.Owner}))
 }
 
 // ownership returns the stored ownership of an object, empty if there is none.
