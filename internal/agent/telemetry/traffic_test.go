@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 )
 
-func TestTellTraffic(t *testing.T) {
+func TestTrafficOf(t *testing.T) {
 	const host, agents, first, second = space(1), space(2), space(3), space(4)
 	nothing, broken := math.NaN(), errors.New("systemd does not answer")
 	in := func(s space, received, sent float64) network {
