@@ -531,6 +531,29 @@ func TestPlannedDevices(t *testing.T) {
 	}
 }
 
+// A group that is adopted keeps its devices: a replacement that comes before the destroy of the former instance was
+// planned as if those were free.
+func TestAdoptedGroupKeepsItsDevices(t *testing.T) {
+	f := newFake()
+	f.gpus = []map[string]domain.HostGPUs{dgx()}
+	r := reconcile.Reconciler{Engine: f}
+	_, err := r.PutPool(t.Context(), domain.GPUPool{
+		Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}},
+	}, true, nil)
+	must(t, err)
+	must(t, r.Update(t.Context(), pooled("mnist")))
+	before := f.document(t, "mnist").Assignments
+	r.Planned = map[string]domain.Assignment{
+		"mnist-worker-0": before["mnist-worker-1"], "mnist-worker-1": before["mnist-worker-0"],
+	}
+	if adopted, err := r.Create(t.Context(), pooled("mnist")); err != nil || !adopted {
+		t.Fatalf("adopted is %t (%v)", adopted, err)
+	}
+	if diff := cmp.Diff(before, f.document(t, "mnist").Assignments); diff != "" {
+		t.Errorf("its devices (-before +after):\n%s", diff)
+	}
+}
+
 // Hosts are not asked about GPUs for members that keep their devices.
 func TestKeptDevicesAreNotLookedAt(t *testing.T) {
 	f := newFake()
