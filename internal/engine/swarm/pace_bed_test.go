@@ -52,7 +52,7 @@ func (f farm) startAtOnce(members int) []dockerswarm.Task {
 			WaitFor:  domain.WaitRunning,
 			Template: domain.Template{Image: memberImage, Args: []string{"wait"}},
 			Roles: map[string]domain.Role{
-				"worker": {Replicas: &members, Placement: domain.Placement{Hosts: []string{"node1"}}},
+				"worker": {Replicas: &members, Placement: domain.Placement{Hosts: []string{declared(f.bed.Nodes[0])}}},
 			},
 		}))
 		tasks, err := f.docker.TaskList(f.Context(), dockerswarm.TaskListOptions{
