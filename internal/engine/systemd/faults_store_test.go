@@ -87,7 +87,7 @@ func (f faulty) readable(e engine.Engine, store string, groups int) {
 	}
 	f.observed(e, "job")
 	err = f.refused(e)
-	if err == nil || !strings.Contains(err.Error(), "its store host "+store+" is down") ||
+	if err == nil || !strings.Contains(err.Error(), "its store host "+store+" ") ||
 		!strings.Contains(err.Error(), "trainyard promote ") {
 		f.Errorf("a write without the store host: %v", err)
 	}
