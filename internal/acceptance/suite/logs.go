@@ -35,8 +35,15 @@ func groupLogs(l *Lab) {
 			says("same\nsame\nrun 2\n", "logs", "job"),
 			func(*terraform.State) error {
 				// The group may complete before its other member has printed anything.
+				last := ""
+				l.Cleanup(func() {
+					if l.Failed() {
+						l.Logf("the log of the other member is %q", last)
+					}
+				})
 				acctest.Eventually(l, "the log of the other member", func() bool {
-					return l.CommandOutput("logs", "job", "--member", "job-ps-0") == "serves\n"
+					last = l.CommandOutput("logs", "job", "--member", "job-ps-0")
+					return last == "serves\n"
 				})
 				return nil
 			},
