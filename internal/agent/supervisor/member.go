@@ -278,7 +278,7 @@ func (m *member) start(s *supervisor, now time.Time) error {
 	// The exit code and error of the previous instance remain visible.
 	m.state.StartedAt, m.state.FinishedAt = &now, nil
 	if m.state.RunStartedAt == nil {
-		m.state.RunStartedAt = &now
+		m.state.RunStartedAt, m.state.LogFrom = &now, &now
 	}
 	m.keepLog(s, now) // so that the output of earlier instances can be distinguished
 	if err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, statedir.Volatile); err != nil {

@@ -163,7 +163,7 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 		now := time.Now()
 		next := earlier(s.step(now), retry)
 		if !s.logsDue.After(now) {
-			s.keepLogs(now)
+			s.keepLogs(time.Now()) // with what the members have written that this turn started
 			s.logsDue = now.Add(tick)
 		}
 		if len(s.members) == 0 {

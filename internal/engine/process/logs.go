@@ -46,7 +46,7 @@ func (e *Engine) Follow(_ context.Context, member string, from engine.LogPlace) 
 		if state.Run < from.Run || state.RunStartedAt == nil { // without a state, it has not reached any run
 			return engine.LogPart{}, nil
 		}
-		since = *state.RunStartedAt
+		since = *cmp.Or(state.LogFrom, state.RunStartedAt)
 	}
 	return e.dir.FollowLog(member, from, since)
 }
