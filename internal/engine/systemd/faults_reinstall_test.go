@@ -15,10 +15,11 @@ import (
 
 // reinstalled installs a host's system anew, with the same keys for SSH.
 var reinstalled = fault{"reinstallation", func(f faulty, h *testbed.Host) error {
-	_, err := h.Run(f.bounded(), fmt.Sprintf(`systemctl stop 'trainyard@*'; systemctl stop 'trainyard-*'
-		pkill -KILL -f ' [r]elay$'
-		rm -rf %s %s %[3]s/*trainyard@* %[3]s/*/*trainyard@*; systemctl daemon-reload
-		sed -i '/ trainyard cluster /d' /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; true`,
+	// The controller must not come back before the end.
+	_, err := h.Run(f.bounded(), fmt.Sprintf(`
+		sed -i '/ trainyard cluster /d' /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys
+		pkill -KILL -f ' [r]elay$'; systemctl stop 'trainyard@*'; systemctl stop 'trainyard-*'
+		rm -rf %s %s %[3]s/*trainyard@* %[3]s/*/*trainyard@*; systemctl daemon-reload; true`,
 		layout.Home, startsFile, layout.Units))
 	return err
 }}
