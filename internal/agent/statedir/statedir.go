@@ -266,8 +266,8 @@ type State struct {
 	StartedAt    *time.Time   `json:"started_at,omitempty"`
 	FinishedAt   *time.Time   `json:"finished_at,omitempty"`
 	LastError    string       `json:"last_error,omitempty"`
-	// LogFrom is when the run's first instance was requested: before it could write anything, unlike RunStartedAt, which
-	// is when that was noticed to run.
+	// LogFrom is when the run's first instance was requested: before it could write anything, unlike RunStartedAt,
+	// which is when that was noticed to run.
 	LogFrom *time.Time `json:"log_from,omitempty"`
 	// OutOfMemory is the last time that an instance ran out of its allowed memory.
 	OutOfMemory *domain.OutOfMemory `json:"out_of_memory,omitempty"`

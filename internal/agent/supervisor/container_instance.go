@@ -336,8 +336,8 @@ func (i *containerInstance) endedWithEngine(found containers.Container, now sess
 	return breaks > 0 || i.away // it ended meanwhile
 }
 
-// notedLate is how much later than its signal systemd may note that a service stops: on a busy host, a container can end
-// in between.
+// notedLate is how much later than its signal systemd may note that a service stops: on a busy host, a container can
+// end in between.
 const notedLate = 500 * time.Millisecond
 
 // endedBetween reports whether a container ended from the stop of its Engine, as systemd noted it, until that was back.

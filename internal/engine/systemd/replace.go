@@ -85,9 +85,9 @@ func (e *Engine) dismiss(
 	return e.clean(ctx, before, leaving(gone, cluster.Hosts, kept, there))
 }
 
-// leaving returns which machines to clean, of hosts that are gone, given the machine IDs that stay and what was found at
-// the former addresses. An address may lead to another machine by now: to one that stays under its name, or, if the host
-// is another machine from now on, to anybody's. Otherwise it is the same machine with a new ID.
+// leaving returns which machines to clean, of hosts that are gone, given the machine IDs that stay and what was found
+// at the former addresses. An address may lead to another machine by now: to one that stays under its name, or, if the
+// host is another machine from now on, to anybody's. Otherwise it is the same machine with a new ID.
 func leaving(
 	gone, hosts map[string]domain.Host, kept map[string]bool, there map[string]facts.Facts,
 ) map[string]domain.Host {
