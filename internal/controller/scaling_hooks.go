@@ -50,7 +50,9 @@ func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 
 // callHook calls a hook about a change and waits until it is done, storing its progress. It continues a call that a
 // former controller began.
-func (s *scaler) callHook(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) error {
+func (s *scaler) callHook(
+	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall,
+) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
 	if !call.AtWork() {
 		call.Called = now.UTC().Round(0)
