@@ -49,9 +49,6 @@ func TestAccSwarmScalingSharesRoom(t *testing.T) {
 	t.Cleanup(func() {
 		manager := bed.Nodes[0].Host()
 		acceptance.Explain(t, l.program, "job/worker", "--engine", "swarm", "--endpoint", manager, "--cluster", l.name)
-		if t.Failed() {
-			l.logController()
-		}
 	})
 	shared.Apply()
 	shared.AwaitWorkers(4)

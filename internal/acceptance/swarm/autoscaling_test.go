@@ -3,7 +3,6 @@
 package swarm_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
-	"github.com/docker/docker/pkg/stdcopy"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -81,31 +79,6 @@ func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()
 		cancel()
 		for id := range held {
 			l.must(node.Client().ContainerKill(l.Context(), id, "CONT"))
-		}
-	}
-}
-
-// logController logs the output of all controllers of the cluster, including ended ones.
-func (l *swarmLab) logController() {
-	ctx := context.WithoutCancel(l.Context())
-	for _, node := range l.bed.Nodes {
-		found, err := node.Client().ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
-			filters.Arg("label", "com.docker.swarm.service.name=trainyard-"+l.name+"-controller"),
-		)})
-		if err != nil {
-			l.Log(err)
-		}
-		for _, c := range found {
-			output, err := node.Client().ContainerLogs(ctx, c.ID,
-				container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: "40"})
-			if err != nil {
-				l.Log(err)
-				continue
-			}
-			var text bytes.Buffer
-			_, err = stdcopy.StdCopy(&text, &text, output)
-			_ = output.Close()
-			l.Logf("the controller on %s (%v):\n%s", node.Name, err, text.String())
 		}
 	}
 }
@@ -186,9 +159,6 @@ module "monitoring" {
 	}
 	configure := func(most int) { w.configure(l.wholeBed(3), prometheus, job, pinned, policies(most)) }
 	t.Cleanup(func() {
-		if t.Failed() {
-			l.logController()
-		}
 		for _, group := range []string{l.name, "pinned"} {
 			acceptance.Explain(t, l.program, group+"/worker", "--engine", "swarm", "--endpoint", manager.Host(),
 				"--cluster", l.name)

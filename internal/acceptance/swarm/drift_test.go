@@ -35,7 +35,9 @@ type swarmWorkspace struct {
 // destroyed.
 func newSwarmWorkspace(l *swarmLab) *swarmWorkspace {
 	l.Helper()
-	return &swarmWorkspace{l, acctest.NewWorkspace(l, acctest.Build(l, acctest.Provider))}
+	w := &swarmWorkspace{l, acctest.NewWorkspace(l, acctest.Build(l, acctest.Provider))}
+	l.Cleanup(l.explainIfFailed) // before everything is destroyed
+	return w
 }
 
 // configure writes a configuration of these parts.

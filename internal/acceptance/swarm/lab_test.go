@@ -299,7 +299,8 @@ func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSp
 	acctest.Eventually(l, "the change of "+name, func() bool {
 		if time.Now().After(again) {
 			again = time.Now().Add(orderAgain)
-			l.Logf("%s has the tasks %+v, and is ordered anew", name, l.tasksOf(before.ID))
+			l.Logf("the tasks of %s have not followed its change, which is ordered anew", name)
+			l.logMembers()
 			l.change(name, func(s *dockerswarm.ServiceSpec) { s.TaskTemplate.ForceUpdate++ })
 		}
 		tasks := l.tasksOf(before.ID)

@@ -167,7 +167,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	stop := labels[spec.LabelStop]
 	for _, task := range slices.Backward(runs) {
 		if started(task) {
-			settle(o, task, r.Restart, stop != "")
+			settle(o, task, ruleAfter(task, r.Restart), stop != "")
 			if task.ID == labels[spec.LabelRestarted] ||
 				o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, task) {
 				o.State = domain.StateRestarting // its next task is about to appear, or to start
@@ -206,10 +206,6 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		settle(o, last, rule, stop != "")
 		if o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, last) {
 			o.State = domain.StateRestarting
-		}
-		if last.Status.State == swarm.TaskStateRejected {
-			// It is retried, perhaps on another host.
-			o.State, o.LastError = rule.Judge(killedCode, o.Restarts).State, rejection(last)
 		}
 	}
 	var newest swarm.Task
@@ -360,8 +356,10 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	}
 	switch status.State {
 	case swarm.TaskStateRejected:
-		// The host could not even create the container: another attempt would not help.
-		o.State, o.LastError = domain.StateFailed, rejection(task)
+		code := refusedCode
+		o.ExitCode = &code
+		o.State, o.LastError = rule.Judge(code, o.Restarts).State, "could not be started: "+status.Err
+		o.Unstarted = !isPassing(status.Err)
 	case swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
 		// The Swarm ended it, or lost its host: whatever its exit code, it did not end by itself.
 		if stopped {
@@ -376,7 +374,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		code := value(o.ExitCode)
 		verdict := rule.Judge(code, o.Restarts)
 		o.State, o.LastError = verdict.State, verdict.Reason
-		o.Unstarted = strings.HasPrefix(status.Err, notStarted) && !strings.HasSuffix(status.Err, busy)
+		o.Unstarted = strings.HasPrefix(status.Err, notStarted) && !isPassing(status.Err)
 		// Add the Swarm's own message if it says more than the code, such as why the container could not be started.
 		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
 			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
@@ -384,21 +382,24 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	}
 }
 
-// rejection says why a task was rejected.
-func rejection(task swarm.Task) string { return "could not be started: " + task.Status.Err }
-
 // unhealthy is in the error of a task that was ended because of its health check.
 const unhealthy = "unhealthy"
 
 // notStarted is the start of a task's error if its container never ran.
 const notStarted = "starting container failed"
 
-// busy is the end of a task's error if another attempt may start its container: Engines now and then fail to make the
-// mount of its secrets read-only (moby#48783).
-const busy = "device or resource busy"
+// isPassing reports whether another attempt may start a container that could not be started: Engines now and then fail
+// to make the mount of its secrets read-only (moby#48783), and a host that has just joined may not know its network.
+func isPassing(err string) bool {
+	return strings.HasSuffix(err, "device or resource busy") || strings.Contains(err, "network")
+}
 
-// killedCode is the exit code of a process killed by SIGKILL.
-const killedCode = 137
+const (
+	// killedCode is the exit code of a process killed by SIGKILL.
+	killedCode = 137
+	// refusedCode is the exit code of a container that its Engine refused to create, as of docker run.
+	refusedCode = 125
+)
 
 func value(p *int) int {
 	if p == nil {

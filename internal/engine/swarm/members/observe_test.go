@@ -218,12 +218,43 @@ func TestObserveMember(t *testing.T) {
 		"rejected": {onFailure, nil,
 			func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
 
-			seen{State: domain.StateFailed, Code: -1, Error: "could not be started: No such image"}},
+			seen{
+				State: domain.StateRestarting, Code: 125, Error: "could not be started: No such image", Unstarted: true,
+			}},
+		"rejected, attempts used up": {onFailure, map[string]string{spec.LabelRestarts: "6"},
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+
+			seen{
+				State: domain.StateFailed, Restarts: 6, Code: 125, Error: "could not be started: No such image",
+				Unstarted: true,
+			}},
+		"rejected, never restarted": {never, nil,
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
+
+			seen{State: domain.StateFailed, Code: 125, Error: "could not be started: No such image", Unstarted: true}},
+		"rejected by a host that has just joined": {onFailure, nil,
+			func(h *history) {
+				h.task(2, shutdown, swarm.TaskStateRejected, 0,
+					"error while removing network: unknown network trainyard-lab id u274p4rcrld0kelw09ljk48yf")
+			},
+
+			seen{
+				State: domain.StateRestarting, Code: 125,
+				Error: "could not be started: error while removing network: unknown network trainyard-lab id " +
+					"u274p4rcrld0kelw09ljk48yf",
+			}},
 		"ended by the Swarm, with exit code 0": {onFailure, nil,
 			func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
 
 			seen{
 				State: domain.StateRestarting, Code: 137,
+				Error: "stopped by the Swarm, for example because its host was drained or lost",
+			}},
+		"ended by the Swarm, attempts used up": {onFailure, map[string]string{spec.LabelRestarts: "6"},
+			func(h *history) { h.task(2, shutdown, swarm.TaskStateOrphaned, 0, "") },
+
+			seen{
+				State: domain.StateRestarting, Restarts: 6, Code: 137,
 				Error: "stopped by the Swarm, for example because its host was drained or lost",
 			}},
 		"ended by the Swarm, never restarted": {never, nil, func(h *history) { h.task(2, shutdown, shutdown, 0, "") },
@@ -353,36 +384,55 @@ func TestRestartOf(t *testing.T) {
 		tasks  func(h *history)
 		wanted bool
 		delay  time.Duration
+		// free means that it does not count.
+		free bool
 	}{
 		"runs": {
-			nil, func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }, false, 0,
+			tasks: func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") },
 		},
-		"ended": {nil, func(h *history) { ended(h) }, true, time.Second},
+		"ended": {tasks: func(h *history) { ended(h) }, wanted: true, delay: time.Second},
 		"ended once more": {
 			map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
-			func(h *history) { ended(ended(h)) }, true, 2 * time.Second,
+			func(h *history) { ended(ended(h)) }, true, 2 * time.Second, false,
 		},
 		"ended too often": {
 			map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"},
-			func(h *history) { ended(ended(h)) }, false, 0,
+			func(h *history) { ended(ended(h)) }, false, 0, false,
 		},
-		"without its rule": {map[string]string{spec.LabelSpec: ""}, func(h *history) { ended(h) }, false, 0},
+		"without its rule": {
+			labels: map[string]string{spec.LabelSpec: ""}, tasks: func(h *history) { ended(h) },
+		},
 		"restarted already": {
-			map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"}, func(h *history) { ended(h) },
-			false, 0,
+			labels: map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
+			tasks:  func(h *history) { ended(h) },
 		},
-		"about to start": {nil, func(h *history) { ended(h).unplaced("") }, false, 0},
-		"stopped":        {map[string]string{spec.LabelStop: "completed"}, func(h *history) { ended(h) }, false, 0},
-		"staged":         {map[string]string{spec.LabelStaged: "true"}, func(h *history) { ended(h) }, false, 0},
+		"about to start": {tasks: func(h *history) { ended(h).unplaced("") }},
+		"stopped": {
+			labels: map[string]string{spec.LabelStop: "completed"}, tasks: func(h *history) { ended(h) },
+		},
+		"staged": {labels: map[string]string{spec.LabelStaged: "true"}, tasks: func(h *history) { ended(h) }},
 		"of an earlier run": {
-			nil, func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }, false, 0,
+			tasks: func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") },
 		},
 		"completed": {
-			nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") }, false, 0,
+			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") },
+		},
+		"rejected": {
+			tasks: func(h *history) {
+				h.task(2, swarm.TaskStateShutdown, swarm.TaskStateRejected, 0, "network trainyard-lab not found")
+			},
+			wanted: true, delay: time.Second,
 		},
 		"lost with its host": {
-			nil, func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, true,
-			time.Second,
+			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, wanted: true,
+			delay: time.Second, free: true,
+		},
+		"lost with its host, and had ended too often": {
+			labels: map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"},
+			tasks: func(h *history) {
+				ended(h).task(2, swarm.TaskStateShutdown, swarm.TaskStateOrphaned, 0, "")
+			},
+			wanted: true, delay: 4 * time.Second, free: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -395,9 +445,12 @@ func TestRestartOf(t *testing.T) {
 			if !wanted {
 				return
 			}
-			before, _ := strconv.Atoi(c.labels[spec.LabelRestarts])
+			counted := spec.NumberIn(c.labels, spec.LabelRestarts)
+			if !c.free {
+				counted++
+			}
 			next, changed := r.apply(h.service)
-			if !changed || next.Labels[spec.LabelRestarts] != strconv.Itoa(before+1) ||
+			if !changed || spec.NumberIn(next.Labels, spec.LabelRestarts) != counted ||
 				next.Labels[spec.LabelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
 				next.Labels[spec.LabelStarted] == "" {
 				t.Errorf("the restart is %v %+v", changed, next)

@@ -99,8 +99,22 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 	if o.State != domain.StateRestarting || o.ExitCode == nil {
 		return r, false
 	}
-	verdict := kept.Restart.Judge(*o.ExitCode, o.Restarts)
+	verdict := ruleAfter(last, kept.Restart).Judge(*o.ExitCode, o.Restarts)
 	return restart{service: service, after: last, delay: verdict.Delay, first: o.RunStartedAt}, true
+}
+
+// endedBySwarm reports whether the Swarm ended a task because its host was drained or lost. That is no attempt of the
+// member's.
+func endedBySwarm(task swarm.Task) bool {
+	return task.Status.State == swarm.TaskStateShutdown || task.Status.State == swarm.TaskStateOrphaned
+}
+
+// ruleAfter returns a member's restart rule as it applies to the end of this task.
+func ruleAfter(task swarm.Task, rule domain.RestartRule) domain.RestartRule {
+	if endedBySwarm(task) {
+		rule.MaxAttempts = 0
+	}
+	return rule
 }
 
 // apply returns the service with another instance, unless it has another run or was stopped in the meantime.
@@ -112,7 +126,9 @@ func (r restart) apply(live swarm.Service) (swarm.ServiceSpec, bool) {
 		return next, false
 	}
 	next.Labels = maps.Clone(labels)
-	next.Labels[spec.LabelRestarts] = strconv.Itoa(spec.NumberIn(labels, spec.LabelRestarts) + 1)
+	if !endedBySwarm(r.after) {
+		next.Labels[spec.LabelRestarts] = strconv.Itoa(spec.NumberIn(labels, spec.LabelRestarts) + 1)
+	}
 	next.Labels[spec.LabelRestarted] = r.after.ID
 	if r.first != nil && labels[spec.LabelStarted] == "" {
 		next.Labels[spec.LabelStarted] = r.first.Format(time.RFC3339Nano)
