@@ -101,7 +101,7 @@ func TestAccSwarmMemberIsRejected(t *testing.T) {
 	w.configure(l.cluster(""), l.group(fmt.Sprintf(`
   image    = %q
   args     = ["wait"]
-  roles    = { worker = { replicas = 1, container = { mounts = [{ source = %q, target = "/data" }] } } }
+  roles    = { worker = { replicas = 1, mounts = [{ source = %q, target = "/data" }] } }
   wait_for = "running"`, memberImage, folder)))
 	refusal := acceptance.Says("could not be started", "bind source path does not exist", folder)
 	acceptance.Refuses(w.Workspace, refusal, "apply", "-auto-approve")
