@@ -424,8 +424,8 @@ func TestRestartOf(t *testing.T) {
 			wanted: true, delay: time.Second,
 		},
 		"lost with its host": {
-			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") }, wanted: true,
-			delay: time.Second, free: true,
+			tasks:  func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") },
+			wanted: true, delay: time.Second, free: true,
 		},
 		"lost with its host, and had ended too often": {
 			labels: map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"},
