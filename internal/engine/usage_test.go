@@ -150,7 +150,7 @@ func TestExpected(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if len(usage.GPUs) != 1 || len(usage.Members) != 1 {
-		t.Error("what was told has changed")
+		t.Error("the original usage has changed")
 	}
 }
 

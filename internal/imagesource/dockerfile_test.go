@@ -49,7 +49,7 @@ func TestBases(t *testing.T) {
 			nil,
 			[]string{"a/1", "b/y", "c/2", "d", "e/4", "f"},
 		},
-		"what can't be told": {
+		"what can't be resolved": {
 			"ARG A=a.example.com/a\nFROM ${A%/*}/b\nFROM ${A/a/b}\nFROM ${}\nFROM $UNKNOWN\n", nil, nil,
 		},
 	} {

@@ -62,7 +62,7 @@ func TestUntrustedStateDirectory(t *testing.T) {
 			must(t, command.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- command.Wait() }()
-			acctest.Eventually(t, "the command to end, or to do as it was told", func() bool {
+			acctest.Eventually(t, "the command to end, or to run the planted program", func() bool {
 				select {
 				case err = <-ended:
 					return true

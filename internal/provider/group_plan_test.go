@@ -278,7 +278,7 @@ func TestPlanAfterApplyThatDied(t *testing.T) {
 	}
 }
 
-func TestReadTellsNotFoundFromFailure(t *testing.T) {
+func TestReadDistinguishesNotFoundFromFailure(t *testing.T) {
 	stub := storedWorkers(t, 1)
 	tf := newTerraform(t, stub)
 	s := tf.schemas["trainyard_group"]

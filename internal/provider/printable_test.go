@@ -88,7 +88,7 @@ func TestDiagnosticsArePrintable(t *testing.T) {
 			}
 		}
 		if !mentioned {
-			r.Errorf("no diagnostic tells of it")
+			r.Errorf("no diagnostic mentions it")
 		}
 	})
 }

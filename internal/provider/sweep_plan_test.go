@@ -244,7 +244,7 @@ func addRuns(m *sweep.Model, runs map[string]map[string]string) {
 }
 
 // A plan says how many runs start again.
-func TestPlanOfSweepTellsReruns(t *testing.T) {
+func TestPlanOfSweepReportsReruns(t *testing.T) {
 	image := func(m *sweep.Model) { m.Command = []string{"/bin/false"} }
 	failed := func(m *sweep.Model) { m.Rerun = types.StringValue("failed") }
 	for name, test := range map[string]struct {

@@ -293,7 +293,7 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 	ctx := t.Context()
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}}}
 	if _, err := r.PutPool(ctx, spec, true, nil); err != nil {
-		t.Fatalf("a pool of which the agent tells at the second time: %v", err)
+		t.Fatalf("a pool whose agent reports at the second attempt: %v", err)
 	}
 	if _, err := r.PutPool(ctx, spec, true, nil); err != nil {
 		t.Errorf("a pool that is there as specified: %v", err)
@@ -397,11 +397,11 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 		waits    bool
 		warned   string
 	}{
-		"until they tell": {
+		"until they report": {
 			selector: domain.DeviceSelector{MaxPerHost: 1},
 			gpus:     []map[string]domain.HostGPUs{starting, starting, dgx()}, want: both, waits: true,
 		},
-		"until they tell, as planned": {
+		"until they report, as planned": {
 			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()},
 			shown: both, want: both, waits: true,
 		},

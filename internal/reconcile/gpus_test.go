@@ -88,7 +88,7 @@ func TestHostsAreAskedWhileNobodyWaits(t *testing.T) {
 }
 
 // Changes between the hosts' report and the choice: who holds which device is read when devices are chosen.
-func TestWhatHostsToldIsOld(t *testing.T) {
+func TestStaleHostReports(t *testing.T) {
 	t.Run("another group takes the devices", func(t *testing.T) {
 		f, other := poolOf(t, "GPU-a4", "GPU-a5")
 		r := interfering(t, f, "GPUs", "Lock", func() { must(t, other.Update(within(t), pooled("other"))) })
@@ -130,7 +130,7 @@ func TestWhatHostsToldIsOld(t *testing.T) {
 		putPool(t, r, only, true)
 		f.gpus = []map[string]domain.HostGPUs{old}
 		if err := r.Update(within(t), spec); err == nil || !strings.Contains(err.Error(), "apply again") {
-			t.Errorf("hosts that never tell of their GPUs: %v", err)
+			t.Errorf("hosts that never report their GPUs: %v", err)
 		}
 	})
 }

@@ -73,26 +73,26 @@ func TestExamine(t *testing.T) {
 			before: map[string]string{"GPU-a1": offTheBus, "GPU-b0": offTheBus},
 			change: func(map[string]domain.HostGPUs) {},
 		},
-		"a host that can't tell": {
+		"a host that reports none": {
 			before: map[string]string{"GPU-a0": offTheBus},
 			change: func(found map[string]domain.HostGPUs) { found["a"] = domain.HostGPUs{Unknown: "no agent"} },
 			want:   map[string]string{"GPU-a0": offTheBus},
 		},
-		"a host whose agent can't tell for a moment": {
+		"a host whose agent can't read its GPUs for a moment": {
 			before: map[string]string{"GPU-a0": offTheBus},
 			change: func(found map[string]domain.HostGPUs) { found["a"] = unreadFor(29 * time.Second) },
 			want:   map[string]string{"GPU-a0": offTheBus},
 		},
-		"a host whose agent can't tell": {
+		"a host whose agent can't read its GPUs": {
 			before: map[string]string{"GPU-a0": offTheBus},
 			change: func(found map[string]domain.HostGPUs) { found["a"] = unreadFor(30 * time.Second) },
 			want:   map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver},
 		},
-		"a host whose agent can tell again": {
+		"a host whose agent can read its GPUs again": {
 			before: map[string]string{"GPU-a0": noDriver, "GPU-a1": noDriver},
 			change: func(map[string]domain.HostGPUs) {},
 		},
-		"a host whose agent can tell of some": {
+		"a host whose agent can read some of its GPUs": {
 			change: func(found map[string]domain.HostGPUs) {
 				some := unreadFor(time.Hour)
 				some.GPUs = found["a"].GPUs[:1]
@@ -100,7 +100,7 @@ func TestExamine(t *testing.T) {
 			},
 			want: map[string]string{"GPU-a1": noDriver},
 		},
-		"a host that can tell of some": {
+		"a host that reports some": {
 			before: map[string]string{"GPU-a0": offTheBus, "GPU-a1": offTheBus},
 			change: func(found map[string]domain.HostGPUs) {
 				found["a"] = domain.HostGPUs{GPUs: found["a"].GPUs[:1], Unknown: "GPU 1: fallen off the bus"}
@@ -153,9 +153,9 @@ func TestExamineCondemned(t *testing.T) {
 		looks []domain.HostGPUs
 		want  string
 	}{
-		"once the agent has told":                 {[]domain.HostGPUs{condemned}, ecc},
+		"once the agent has reported":             {[]domain.HostGPUs{condemned}, ecc},
 		"after the agent was restarted":           {[]domain.HostGPUs{condemned, forgot, forgot}, ecc},
-		"of a host that does not tell its starts": {[]domain.HostGPUs{condemned, look("", domain.GPU{})}, ecc},
+		"of a host that does not report its boot": {[]domain.HostGPUs{condemned, look("", domain.GPU{})}, ecc},
 		"while the agent is away":                 {[]domain.HostGPUs{condemned, {Unknown: "no agent"}}, ecc},
 		"after the agent was away": {
 			[]domain.HostGPUs{condemned, {Unknown: "no agent"}, forgot}, ecc,
@@ -257,11 +257,11 @@ func TestKeepPools(t *testing.T) {
 	look("a device fails", broken, write...)
 	look("it goes on", broken, write[:2]...)
 	f.gpus = []map[string]domain.HostGPUs{{"a": {Unknown: "no agent"}}}
-	look("nothing can be told", broken, write[:2]...)
+	look("nothing is known", broken, write[:2]...)
 	f.gpus = []map[string]domain.HostGPUs{{"a": unreadFor(time.Minute)}}
 	look("the driver is gone", map[string]string{"GPU-a4": noDriver, "GPU-a5": noDriver}, write...)
 	f.gpus = []map[string]domain.HostGPUs{{"a": {Unknown: "no agent"}}}
-	look("nothing can be told of it", map[string]string{"GPU-a4": noDriver, "GPU-a5": noDriver}, write[:2]...)
+	look("nothing is known of it", map[string]string{"GPU-a4": noDriver, "GPU-a5": noDriver}, write[:2]...)
 	f.breakGPUs()
 	look("it works again", sound, write...)
 

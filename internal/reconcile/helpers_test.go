@@ -17,7 +17,7 @@ import (
 type recorder struct {
 	mutex sync.Mutex
 	calls []string
-	// changes tells which calls may change something.
+	// changes are the calls that may change something.
 	changes map[string]bool
 	// before is called with the name of each call, and may make it fail.
 	before func(call string) error

@@ -158,7 +158,7 @@ func (p *theatre) process(t *testing.T, name string, steps []func(engine.Engine)
 					}
 					return do()
 				})))
-			p.tell("%s: %v", name, err)
+			p.record("%s: %v", name, err)
 			if !isPeaceful(err) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -177,7 +177,7 @@ func isPeaceful(err error) bool {
 	return err == nil || locked || held || counted || errors.Is(err, enginetest.ErrDead)
 }
 
-func (p *theatre) tell(format string, args ...any) {
+func (p *theatre) record(format string, args ...any) {
 	p.turns.Lock()
 	defer p.turns.Unlock()
 	p.transcript = append(p.transcript, fmt.Sprintf(format, args...))
@@ -200,7 +200,7 @@ func (p *theatre) play(t *testing.T) {
 		i := p.random.IntN(waiting)
 		turn := p.waiting[i]
 		p.waiting = slices.Delete(p.waiting, i, i+1)
-		p.tell("%s %s (%d)", turn.caller.name, turn.call, turn.caller.left)
+		p.record("%s %s (%d)", turn.caller.name, turn.call, turn.caller.left)
 		if turn.caller.left == 0 || t.Failed() {
 			for _, release := range turn.caller.locks {
 				must(t, release())

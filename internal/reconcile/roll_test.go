@@ -113,7 +113,7 @@ func TestUpdateInTurns(t *testing.T) {
 			commands: "new old old old old old",
 			failure:  []string{"member mnist-ps-0"},
 		},
-		"it goes on, and tells of the failure": {
+		"it goes on, and reports the failure": {
 			update: inTurns(2, domain.UpdateContinue),
 			plays:  map[string][]play{"mnist-worker-1": {lasts, {exits(127)}}},
 			turns: []string{
@@ -294,6 +294,6 @@ func TestUpdateOfPoolIsTheEngines(t *testing.T) {
 		t.Errorf("the turns are %q", s.taken)
 	}
 	if update := f.cast()["mnist-worker-0"].spec.Update; update.Parallelism != 2 {
-		t.Errorf("the engine was told %+v", update)
+		t.Errorf("the engine was given %+v", update)
 	}
 }

@@ -193,7 +193,7 @@ func TestExecFails(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(given)
 	if _, err := openTo(t, sshd.Start(t, sshd.Options{})).Exec(ctx, "relay"); !errors.Is(err, given) {
-		t.Errorf("the context's end is told as %v", err)
+		t.Errorf("the context's end is reported as %v", err)
 	}
 }
 

@@ -73,7 +73,7 @@ func echo(t testing.TB, client *Client, network, address string) error {
 		t.Error(err)
 	}
 	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
-		t.Error("the end of the input can't be told")
+		t.Error("the end of the input can't be signalled")
 	}
 	if received, err := io.ReadAll(conn); err != nil || string(received) != "to and fro" {
 		t.Errorf("%q came back (%v)", received, err)

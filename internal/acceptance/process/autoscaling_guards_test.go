@@ -132,7 +132,7 @@ func TestAccScalingGuards(t *testing.T) {
 	wanted.awaitAsked(t)
 	needed.value.Store(1)
 	l.awaitWorkers(1)
-	l.awaitHistory("a count that can't be told", says("1 wanted, but it is unknown how many are needed"))
+	l.awaitHistory("an unknown count", says("1 wanted, but it is unknown how many are needed"))
 	for _, options := range [][]string{{"-detailed-exitcode"}, {"-refresh-only"}} {
 		if output := plan(options...); strings.Contains(output, warning) {
 			t.Errorf("after all of it, a plan %v says %s", options, output)
@@ -140,6 +140,6 @@ func TestAccScalingGuards(t *testing.T) {
 	}
 	l.expectCounts(1, 3, 4, 2, 5, 1)
 	if e := l.history(); *e[len(e)-1].Metrics[1].Value != 812 || e[len(e)-1].Metrics[1].Count != nil {
-		t.Errorf("the observed metric is told as %+v", e[len(e)-1].Metrics[1])
+		t.Errorf("the observed metric is recorded as %+v", e[len(e)-1].Metrics[1])
 	}
 }

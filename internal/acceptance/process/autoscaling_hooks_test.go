@@ -48,7 +48,7 @@ func newMover(t *testing.T) *mover {
 		var about moved
 		if r.Method == http.MethodPost {
 			if err := json.NewDecoder(r.Body).Decode(&about); err != nil {
-				t.Errorf("what it is told can't be read: %v", err)
+				t.Errorf("an announcement can't be read: %v", err)
 			}
 			m.announced = append(m.announced, about)
 		} else if i := slices.IndexFunc(m.announced, func(change moved) bool {
@@ -156,7 +156,7 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 		{Hook: "after_addition", From: 1, To: 3, Members: []string{"job-worker-1", "job-worker-2"}},
 		{Hook: "before_removal", From: 3, To: 1, Members: []string{"job-worker-2", "job-worker-1"}},
 	}, announced); diff != "" {
-		t.Errorf("the hooks were told (-want +got):\n%s", diff)
+		t.Errorf("announcements (-want +got):\n%s", diff)
 	}
 	l.workspace.ExpectNoChange("without them")
 }

@@ -148,14 +148,14 @@ func (l *followLab) history() []autoscale.Entry {
 // awaitHistory waits until the history has a matching entry.
 func (l *followLab) awaitHistory(what string, is func(e autoscale.Entry) bool) {
 	l.Helper()
-	acctest.Eventually(l, "the history to tell of "+what, func() bool { return slices.ContainsFunc(l.history(), is) })
+	acctest.Eventually(l, what+" in the history", func() bool { return slices.ContainsFunc(l.history(), is) })
 }
 
 // expectCounts fails unless the history consists of exactly these counts in this order, with each change recorded once.
 // The last change is only recorded after it was carried out.
 func (l *followLab) expectCounts(counts ...int) {
 	l.Helper()
-	acctest.Eventually(l, "the history to tell of all changes", func() bool {
+	acctest.Eventually(l, "all changes in the history", func() bool {
 		changes := 0
 		for _, e := range l.history() {
 			if e.Scaled() {
@@ -180,7 +180,7 @@ func expectCounts(t *testing.T, entries []autoscale.Entry, counts ...int) {
 		want = append(want, fmt.Sprintf("%d→%d", counts[i], counts[i+1]))
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the history tells of %q, want %q", got, want)
+		t.Errorf("the history has %q, want %q", got, want)
 	}
 }
 

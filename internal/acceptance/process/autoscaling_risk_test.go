@@ -64,7 +64,7 @@ func TestAccScalingKeepsRisk(t *testing.T) {
 			continue
 		}
 		if e.From != counts[len(counts)-1] {
-			t.Errorf("a change from %d to %d is told of after the counts %v", e.From, e.To, counts)
+			t.Errorf("a change from %d to %d is recorded after the counts %v", e.From, e.To, counts)
 		}
 		counts = append(counts, e.To)
 	}

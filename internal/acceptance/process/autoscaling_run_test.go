@@ -314,8 +314,8 @@ func newHook(t *testing.T, answer string) *hook {
 	return h
 }
 
-// tell sets a function to call before each further answer.
-func (h *hook) tell(before func()) {
+// setBefore sets a function to call before each further answer.
+func (h *hook) setBefore(before func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.before = before
@@ -385,7 +385,7 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	works.Store(false)
 	drain.awaitAsked(t)
 	l.awaitWorkers(4)
-	drain.tell(func() {
+	drain.setBefore(func() {
 		if alive := l.alive(4); alive != 4 {
 			t.Errorf("%d members ran when the hook heard of those that are to go, want 4", alive)
 		}

@@ -71,14 +71,14 @@ func TestAccVerticalRecommend(t *testing.T) {
 	first := l.recommended("what members hold", 200*1.15, 300*1.15)
 	if *first.Requested != 1000 || *first.Lower > *first.Target || *first.Upper < *first.Target ||
 		!strings.Contains(first.Why, "% of the days, the largest member uses at most ") {
-		t.Errorf("it is told as %+v", first)
+		t.Errorf("the recommendation is %+v", first)
 	}
 	l.load.Set(0)
 	l.must(l.engine().StopController(t.Context()))
 	l.apply(theCluster, l.holding("resources = { memory_mib = 1000 }"), vertical(220))
 	bounded := l.recommended("a bound, by the peak that the controller before had seen", 220, 220)
 	if !strings.Contains(bounded.Why, "which is above max (220)") {
-		t.Errorf("it is told as %+v", bounded)
+		t.Errorf("the recommendation is %+v", bounded)
 	}
 	output, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "job/worker",
 		"--endpoint", l.workspace.StateDir).CombinedOutput()

@@ -40,7 +40,7 @@ func TestDockerfiles(t *testing.T) {
 				}
 				found = true
 				if !strings.Contains(readme, path) {
-					t.Errorf("the README does not tell of %s", path)
+					t.Errorf("the README does not mention %s", path)
 				}
 				bases, err := imagesource.Build{Context: folder, Dockerfile: path}.Bases()
 				if err != nil || len(bases) == 0 {

@@ -128,7 +128,7 @@ func (w *ward) restartAgent(other int) {
 
 // trainees is the group "job" of this many workers with a GPU each, and a data source for it.
 func trainees(replicas int, first ...string) string {
-	return group("job", "command = [local.member]\n roles = {\n"+worker(replicas, "", tells(first...))+"}") + `
+	return group("job", "command = [local.member]\n roles = {\n"+worker(replicas, "", prints(first...))+"}") + `
 data "trainyard_group" "job" {
   cluster = trainyard_cluster.lab
   name    = trainyard_group.job.name
@@ -253,7 +253,7 @@ func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	both := acceptance.Pool("p", w.named(0, 1))
 	other := group("other",
-		"command = [local.member]\n depends_on = [trainyard_group.job]\n roles = {\n"+worker(1, "", tells())+"}")
+		"command = [local.member]\n depends_on = [trainyard_group.job]\n roles = {\n"+worker(1, "", prints())+"}")
 	w.apply(both, trainees(1), other)
 	w.check(w.changes("+job-worker-0", "+other-worker-0"))
 	bad := w.inUse()

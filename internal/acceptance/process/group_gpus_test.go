@@ -19,8 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// tells are the steps of a member: these, then it prints its GPUs, and waits.
-func tells(first ...string) string {
+// prints are the steps of a member: these, then it prints its GPUs, and waits.
+func prints(first ...string) string {
 	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES",
 		"environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
 }
@@ -53,7 +53,7 @@ func TestAccGroupsOfOneGPUPool(t *testing.T) {
 	parts, names := []string{theCluster, acceptance.Pool("p", l.named(0, 1, 2, 3))}, []string{"a", "b", "c"}
 	steps := []resource.TestStep{{Config: l.config(parts...)}}
 	for _, name := range names {
-		parts = append(parts, group(name, "command = [local.member]\n roles = {\n"+worker(1, "", tells())+"}"))
+		parts = append(parts, group(name, "command = [local.member]\n roles = {\n"+worker(1, "", prints())+"}"))
 	}
 	steps = append(steps, resource.TestStep{
 		Config: l.config(parts...),
@@ -81,7 +81,7 @@ func TestAccGroupWithSlots(t *testing.T) {
 		return l.config(theCluster,
 			acceptance.Pool("p", l.named(0)+"\n sharing = \"slots\"\n memory_mib_per_slot = 1199"),
 
-			group("job", "command = [local.member]\n roles = {\n"+worker(replicas, memory, tells())+"}"))
+			group("job", "command = [local.member]\n roles = {\n"+worker(replicas, memory, prints())+"}"))
 	}
 	uuid := l.devices[0].UUID
 	l.test(

@@ -45,7 +45,7 @@ func TestExperimentsParameters(t *testing.T) {
 		got = append(got, found[1]+" "+found[2])
 	}
 	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("the README tells of\n%q, the code has\n%q", got, want)
+		t.Errorf("the README has\n%q, the code has\n%q", got, want)
 	}
 }
 

@@ -33,6 +33,6 @@ func TestKafkaImage(t *testing.T) {
 		t.Errorf("it is built from %q, %v, want %q", bases, err, want)
 	}
 	if readme := read(t, "modules/kafka/README.md"); !strings.Contains(readme, "Kafka "+tested[1]) {
-		t.Errorf("the README does not tell of Kafka %s", tested[1])
+		t.Errorf("the README does not mention Kafka %s", tested[1])
 	}
 }

@@ -79,7 +79,7 @@ resource "trainyard_group" "ddp" {
 		joined := l.torchLines(member)[0]
 		given[joined.CUDA] = true
 		if place := "local " + joined.CUDA; joined.NVIDIA != joined.CUDA || outputs.Placements.Value[member] != place {
-			t.Errorf("%s is told %+v, and its place is %q", member, joined, outputs.Placements.Value[member])
+			t.Errorf("%s prints %+v, and its place is %q", member, joined, outputs.Placements.Value[member])
 		}
 	}
 	if !given[allowed[0]] || !given[allowed[1]] {

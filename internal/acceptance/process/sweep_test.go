@@ -377,7 +377,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 		}
 		if report.Cluster != "lab" || report.Sweep != "lr" || (report.ExitCode == nil) != (report.State ==
 			"cancelled") || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
-			t.Errorf("it is told %+v", report)
+			t.Errorf("the hook received %+v", report)
 		}
 		reports[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
 	}))
@@ -398,7 +398,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 				return err
 			}
 			want := []string{"bad 1 queued", "bad 2 failed", "good 1 succeeded", "on 1 cancelled"}
-			acctest.Eventually(t, "the hook to be told of all attempts", func() bool {
+			acctest.Eventually(t, "the hook to be called for all attempts", func() bool {
 				mutex.Lock()
 				defer mutex.Unlock()
 				return slices.Equal(slices.Sorted(maps.Keys(reports)), want)

@@ -227,7 +227,7 @@ module "monitoring" {
 		}
 	}
 	last := func(e autoscale.Entry) bool { return e.Scaled() && e.To == 2 && e.From > 2 }
-	acctest.Eventually(t, "the history to tell of the last change",
+	acctest.Eventually(t, "the last change in the history",
 		func() bool { return slices.ContainsFunc(l.history(l.name), last) })
 	expectUpAndDown(t, l.history(l.name), 1, 7, 2)
 	risked := func(what string, is func(e autoscale.Entry, count int) bool) {
@@ -263,7 +263,7 @@ func expectUpAndDown(t *testing.T, entries []autoscale.Entry, first, largest, la
 			continue
 		}
 		if e.From != counts[len(counts)-1] {
-			t.Errorf("the history tells of a change from %d to %d after the counts %v", e.From, e.To, counts)
+			t.Errorf("the history has a change from %d to %d after the counts %v", e.From, e.To, counts)
 		}
 		counts = append(counts, e.To)
 		if e.To == last && slices.Contains(counts, largest) {

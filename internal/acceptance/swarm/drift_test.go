@@ -274,7 +274,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 		// It is repaired while its old task is still ending.
 		what: "replicas of a member changed", by: func() {
 			l.change("drift-ps-0", func(s service) { *s.Mode.Replicated.Replicas = 0 })
-			acctest.Eventually(l, "drift-ps-0 to be told to end", func() bool { return l.tasks()["drift-ps-0"] == "" })
+			acctest.Eventually(l, "drift-ps-0 to be asked to end", func() bool { return l.tasks()["drift-ps-0"] == "" })
 		},
 		shown:  []string{"group.job.roles.ps.replicas: 0 → 1"},
 		mended: []string{"+drift-ps-0"},

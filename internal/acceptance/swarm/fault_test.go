@@ -309,7 +309,7 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 	w := newSwarmWorkspace(l)
 	w.configure(l.wholeBed(1), l.group(fmt.Sprintf(`
   image = %q
-  args  = ["until:/the/end"] # a member that is told to stop before has failed
+  args  = ["until:/the/end"] # a member that is stopped earlier has failed
   roles = { worker = { replicas = 6 } }`, memberImage)))
 	w.Must("apply", "-auto-approve")
 	l.expectOnce("worker", 6)

@@ -261,7 +261,7 @@ func TestAccContainersLack(t *testing.T) {
 			Check: func(*terraform.State) error {
 				var given []string
 				for _, member := range []string{"job-worker-0", "job-worker-1"} {
-					acctest.Eventually(t, member+" to tell which GPUs it has", func() bool {
+					acctest.Eventually(t, member+" to print which GPUs it has", func() bool {
 						output := l.on(host, "docker logs %s 2>&1", l.container(host, member))
 						i := slices.IndexFunc(uuids,
 							func(uuid string) bool { return strings.Contains(output, fmt.Sprintf("%q", uuid+"\n")) })

@@ -24,7 +24,7 @@ func (l *lab) examine(args ...string) (map[string]doctor.HostReport, int) {
 	},
 		args...)
 	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
-	output, _ := command.Output() // the exit code tells
+	output, _ := command.Output() // it fails if there are problems
 	var report doctor.Report
 	if err := json.Unmarshal(output, &report); err != nil {
 		l.Fatalf("%v says %q: %v", args, output, err)
@@ -46,7 +46,7 @@ func problems(host doctor.HostReport) (checks, fixes []string) {
 	return checks, fixes
 }
 
-// A host that is fit for an engine has no problems. One that isn't is fit once what is told to do is done.
+// A host that is fit for an engine has no problems. One that isn't is fit once the suggested fixes are done.
 func TestAccDoctor(t *testing.T) {
 	l := newLab(t, 0, 1)
 	fit, sick := address(l.hosts[0]), "ssh://patient@"+l.hosts[1].SSH

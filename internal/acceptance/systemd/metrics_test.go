@@ -54,7 +54,7 @@ func (l *lab) expectMetrics(hosts ...*testbed.Host) resource.TestCheckFunc {
 		for i, host := range hosts {
 			member := fmt.Sprintf("job-worker-%d", i)
 			var controller, agent string
-			acctest.Eventually(l, "what "+member+" uses to be told by "+host.Name, func() bool {
+			acctest.Eventually(l, "what "+member+" uses to be reported by "+host.Name, func() bool {
 				controller = l.scrape(from, metricsAt(hosts[0], l.metricsPort()+1))
 				agent = l.scrape(from, metricsAt(host, l.metricsPort()))
 				id := instanceOf(controller, l.name, member)

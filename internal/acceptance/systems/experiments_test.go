@@ -404,7 +404,7 @@ func newHook(t *testing.T) *hook {
 			Attempt    int
 		}
 		if err := json.NewDecoder(r.Body).Decode(&end); err != nil {
-			t.Errorf("the hook is told something else: %v", err)
+			t.Errorf("a request to the hook can't be read: %v", err)
 		}
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
@@ -418,7 +418,7 @@ func newHook(t *testing.T) *hook {
 func (h *hook) expect(want map[string]int) {
 	h.t.Helper()
 	var got map[string]int
-	acctest.Eventually(h.t, "the hook to be told of all ends", func() bool {
+	acctest.Eventually(h.t, "the hook to be called for all ends", func() bool {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
 		got = maps.Clone(h.ends)

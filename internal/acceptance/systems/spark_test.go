@@ -60,7 +60,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	t.Logf("classification: %+v, applied in %.1f s", trained, applied.Seconds())
 	if metrics := l.get("http://127.0.0.1:17080/metrics/prometheus"); !strings.Contains(string(metrics),
 		"aliveWorkers") {
-		t.Errorf("what Prometheus finds at the master does not tell of its workers: %.300s", metrics)
+		t.Errorf("the master's metrics do not include its workers: %.300s", metrics)
 	}
 	l.ExpectNoChange("after the training")
 

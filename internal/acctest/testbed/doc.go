@@ -48,7 +48,7 @@
 // # How a node is made
 //
 // A node is a process with its own PID, mount, UTS and network namespaces. The process is this same program, started
-// again (see init): it is the node's init, starts dockerd when told to, and reaps processes. It lives as long as its
+// again (see init): it is the node's init, starts dockerd on request, and reaps processes. It lives as long as its
 // connection to the process that made it. When it ends, the kernel kills everything that runs on the node, and removes
 // its mounts and devices. So after a test that is killed, only the bed's folder and its control groups remain. The
 // folder is locked by its owner, and the next Start removes the folders that nobody holds.

@@ -121,7 +121,7 @@ func (b hostBoot) run() error {
 	if err := forbid(); err != nil {
 		return err
 	}
-	// The variable tells systemd not to manage devices and the kernel.
+	// The variable keeps systemd from managing devices and the kernel.
 	environment := []string{"container=trainyard-testbed", "PATH=" + searchPath}
 	return fmt.Errorf("systemd: %w", unix.Exec("/lib/systemd/systemd", []string{"/sbin/init"}, environment))
 }

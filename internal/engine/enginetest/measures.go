@@ -387,7 +387,7 @@ func (m *machine) wanted(t *testing.T) {
 		for _, says := range []string{m.memberName(0) + " of group " +
 			m.group, m.memberName(1) + " of group " + m.group, m.devices[takenDevice].UUID} {
 			if stored || !strings.Contains(err.Error(), says) {
-				t.Errorf("an apply that made %v failed without telling of %s: %v", stored, says, err)
+				t.Errorf("an apply that made %v failed without naming %s: %v", stored, says, err)
 			}
 		}
 	}

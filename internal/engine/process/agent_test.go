@@ -84,10 +84,10 @@ func TestAskAgentThatStarts(t *testing.T) {
 			}
 			report, brief, err := e.askAgent(t.Context(), telemetry.Query{Window: time.Minute})
 			if err != nil || report.Node != test.want {
-				t.Errorf("%q told, want %q: %v", report.Node, test.want, err)
+				t.Errorf("%q reported, want %q: %v", report.Node, test.want, err)
 			}
 			if (brief == "") != (test.brief == "") || !strings.Contains(brief, test.brief) {
-				t.Errorf("it told of a moment, as %q, want %q", brief, test.brief)
+				t.Errorf("it does not cover the window, as %q, want %q", brief, test.brief)
 			}
 			cancel()
 			if err := <-done; err != nil {

@@ -94,7 +94,8 @@ type order struct {
 // done is the last line of such a program; it begins with [ready]. Anything else is an error.
 const done = "done"
 
-// obey makes the change of an order once it is told to begin. The order may be based on a stale revision.
+// obey makes the change of an order once it reads a byte from standard input. The order may be based on a stale
+// revision.
 func obey(text string) {
 	err := func() error {
 		var o order
@@ -253,7 +254,7 @@ func TestOlderStateDirectory(t *testing.T) {
 			t.Error("the stream of events ended")
 		}
 	case <-time.After(patience.Limit):
-		t.Error("nothing told of a policy")
+		t.Error("no event came for a policy")
 	}
 }
 

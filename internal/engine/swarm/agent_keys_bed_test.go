@@ -40,12 +40,12 @@ func testAgentKeys(t *testing.T, engine string) {
 	t.Parallel()
 	l := newKeysLab(t, engine)
 	var before map[string]telemetry.Report
-	acctest.Eventually(t, "the agents of all hosts to tell", func() bool { // one may be too busy to answer
+	acctest.Eventually(t, "the agents of all hosts to report", func() bool { // one may be too busy to answer
 		var failures map[string]string
 		var err error
 		before, failures, err = l.remembered(acctest.Bounded(t))
 		if err != nil || len(failures) > 0 {
-			t.Logf("the agents of %d hosts tell; %v, %v", len(before), failures, err)
+			t.Logf("the agents of %d hosts report; %v, %v", len(before), failures, err)
 		}
 		return err == nil && len(before) == 3
 	})
@@ -74,7 +74,7 @@ func testAgentKeys(t *testing.T, engine string) {
 	acctest.Eventually(t, "an agent to refuse the old key", func() bool {
 		reports := l.askWith(stolen, "node2")
 		if len(reports.Reports) != 0 {
-			t.Fatalf("whoever has the old key is told %+v", reports)
+			t.Fatalf("whoever has the old key gets %+v", reports)
 		}
 		return strings.Contains(fmt.Sprint(reports.Failures), "certificate")
 	})
@@ -200,23 +200,23 @@ func (l keysLab) keepAsking(before map[string]telemetry.Report, hosts ...string)
 			}
 			now, failures, err := l.remembered(ctx)
 			if ctx.Err() != nil {
-				l.Errorf("waited for the agents to tell in vain: %v, %v", failures, err)
+				l.Errorf("waited for the agents to report in vain: %v, %v", failures, err)
 				return
 			}
-			telling := 0
+			reporting := 0
 			for _, host := range hosts {
-				is, tells := now[host]
-				if !tells {
+				is, reports := now[host]
+				if !reports {
 					continue
 				}
-				telling++
+				reporting++
 				if was := before[host]; !is.Since.Equal(was.Since) || is.Samples < was.Samples {
-					l.Errorf("%s told of %d samples since %s, and tells of %d since %s", host, was.Samples, was.Since,
-						is.Samples, is.Since)
+					l.Errorf("%s reported %d samples since %s, and now reports %d since %s",
+						host, was.Samples, was.Since, is.Samples, is.Since)
 					return
 				}
 			}
-			if ended && telling == len(hosts) {
+			if ended && reporting == len(hosts) {
 				return
 			}
 		}
@@ -330,7 +330,8 @@ func (l keysLab) claim(host string) {
 	l.awaitResidents()
 }
 
-// claimed returns what is used, once agents have told which host they claim to be of: one may be too busy to answer.
+// claimed returns what is used, once agents have reported which host they claim to be of: one may be too busy to
+// answer.
 func (l keysLab) claimed() (usage engine.Usage) {
 	l.Helper()
 	acctest.Eventually(l, "what the agents claim", func() bool {

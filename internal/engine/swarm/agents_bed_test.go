@@ -64,16 +64,16 @@ func TestMemberPosesAsAgent(t *testing.T) {
 	}
 }
 
-// usage returns what is used, over a minute, once the agent of a node tells: it may be too busy to answer.
+// usage returns what is used, over a minute, once the agent of a node reports: it may be too busy to answer.
 func (s *standing) usage(e *Engine, node *testbed.Node) (usage engine.Usage) {
 	s.Helper()
 	why := ""
 	defer func() {
 		if why != "" {
-			s.Logf("of %s nothing is told: %s", node.Name, why)
+			s.Logf("nothing is known of %s: %s", node.Name, why)
 		}
 	}()
-	acctest.Eventually(s, "the agent of "+node.Name+" to tell", func() bool {
+	acctest.Eventually(s, "the agent of "+node.Name+" to report", func() bool {
 		var err error
 		usage, err = e.Usage(s.Context(), time.Minute)
 		must(s.T, err)

@@ -230,8 +230,8 @@ func TestPoolUpdatePaused(t *testing.T) {
 	f.destroy()
 }
 
-// TestPoolGivesUp: workers that always fail use up all attempts, and have failed then. Until then, a task that was told
-// to end has a successor in every list.
+// TestPoolGivesUp: workers that always fail use up all attempts, and have failed then. Until then, a task that was
+// asked to end has a successor in every list.
 func TestPoolGivesUp(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)

@@ -318,13 +318,13 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	network := s.network()
 	acctest.Eventually(t, "the controller to run on the network", func() bool { return s.controllerOn(network.ID) })
 	var metrics map[string]uint64
-	acctest.Eventually(t, "the controller and the agent to tell Prometheus", func() bool {
+	acctest.Eventually(t, "the controller and the agent to serve metrics", func() bool {
 		metrics = metricsOn(t, s.subnet+".0.0/20")
 		return len(metrics) == 2
 	})
 	for address := range metrics {
 		if !strings.HasPrefix(address, s.subnet+".") {
-			t.Errorf("they tell at %v, and not on the cluster's network alone", metrics)
+			t.Errorf("they serve metrics at %v, and not on the cluster's network alone", metrics)
 		}
 	}
 	before := s.residents()[spec.KindController]

@@ -192,7 +192,7 @@ func testAgentRights(t *testing.T, engineName string) {
 			telemetry.ControllerMetricsPort): fmt.Sprintf(
 			whose, s.name, group.Name, id, member),
 	} {
-		acctest.Eventually(t, "to be told"+want, func() bool {
+		acctest.Eventually(t, "the metrics to have"+want, func() bool {
 			out, _ := s.does(manager, agent.ID, "get:http://"+at+"/metrics")
 			return strings.Contains(out, want)
 		})

@@ -64,7 +64,7 @@ journalctl --no-pager | grep %[1]s; systemctl show '*' | grep %[1]s; ps -ef | gr
 	}
 	for line := range strings.Lines(files) {
 		if !onlyItsOwner.MatchString(line) {
-			t.Errorf("this tells the secret: %s", line)
+			t.Errorf("others can read the secret: %s", line)
 		}
 	}
 

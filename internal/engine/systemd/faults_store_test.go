@@ -154,7 +154,7 @@ func TestStoreHostLost(t *testing.T) {
 }
 
 // TestStoreHostReturns: a store host that was only cut off while another took its place ends none of the members that
-// were started meanwhile, even if it reaches their hosts before the new one tells it.
+// were started meanwhile, even if it reaches their hosts before the new one notifies it.
 func TestStoreHostReturns(t *testing.T) {
 	f := newFaulty(t)
 	f.update(f.group("job", []int{1}, "wait"))

@@ -21,9 +21,9 @@ import (
 // guarded is a host that answers the controller.
 type guarded struct {
 	ledger relay.Ledger
-	// silent means that it doesn't tell its ledger.
+	// silent means that its ledger can't be read.
 	silent bool
-	// runs are its members, and evicted those that it was told to end.
+	// runs are its members, and evicted those that it was asked to end.
 	runs    []string
 	evicted []string
 }
@@ -120,7 +120,7 @@ func TestGuardEndsStrays(t *testing.T) {
 		"another host was promoted, and the one with members does not know": {change: func(hosts map[string]*guarded) {
 			hosts["host2"].ledger.Store, hosts["host2"].ledger.Epoch = "host2", 2
 		}, store: "host2", err: relay.ErrDeposed},
-		"it does not tell": {change: func(hosts map[string]*guarded) { hosts["host3"].silent = true }, store: "host1"},
+		"its ledger is lost": {change: func(hosts map[string]*guarded) { hosts["host3"].silent = true }, store: "host1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := map[string]*guarded{}

@@ -86,7 +86,7 @@ func TestProgramsByLibrary(t *testing.T) {
 			}
 			if len(asked) != 1 || asked[0].Path.String() != `roles["worker"].gpus` ||
 				!strings.Contains(asked[0].Detail, test.why) {
-				t.Errorf("who asks for its GPUs is told %v, want one problem that it %s", asked, test.why)
+				t.Errorf("a request for its GPUs has the problems %v, want one that it %s", asked, test.why)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ import (
 // its start does not report unknown GPUs.
 func TestSilentNodes(t *testing.T) {
 	cluster := domain.Cluster{
-		Hosts: map[string]domain.Host{"told": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}},
+		Hosts: map[string]domain.Host{"reports": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}},
 	}
 	got := silentNodes(cluster,
 		telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}, "b": {Node: "b", Starting: true}}})
@@ -45,8 +45,8 @@ func TestGather(t *testing.T) {
 		"it is worth no waiting":         {took: 5 * time.Second},
 		"it is worth some":               {patience: agentWaking, took: 10*time.Second + agentRetry},
 		"it is worth more than there is": {patience: time.Hour, took: agentsPatience},
-		"nobody can tell in time":        {ask: untilLate, took: agentsPatience},
-		"nobody can tell": {
+		"the answer is too late":         {ask: untilLate, took: agentsPatience},
+		"asking fails": {
 			ask: func(context.Context) error { return failed }, took: 5 * time.Second, fails: failed,
 		},
 	} {
@@ -69,7 +69,7 @@ func TestGather(t *testing.T) {
 						return 0, test.ask(ctx)
 					})
 				if !errors.Is(err, test.fails) || len(reports.Reports) != 1 || why != "b is silent" {
-					t.Errorf("%d told, and another did not, as %s: %v", len(reports.Reports), why, err)
+					t.Errorf("%d reported, and another did not, as %s: %v", len(reports.Reports), why, err)
 				}
 				if took := time.Since(start); took != test.took {
 					t.Errorf("it took %s, want %s", took, test.took)

@@ -139,7 +139,7 @@ func TestObserveMember(t *testing.T) {
 			h.task(2, running, running, 0, "")
 			h.tasks[0].Spec.Placement = nil
 		}, seen{State: domain.StateRunning, Code: -1}},
-		"told to end": {onFailure, nil,
+		"asked to end": {onFailure, nil,
 			func(h *history) { h.task(2, shutdown, running, 0, "").task(2, "ready", swarm.TaskStateReady, 0, "") },
 
 			seen{State: domain.StateRestarting, Code: -1}},
@@ -273,7 +273,7 @@ func TestObserveMember(t *testing.T) {
 			func(h *history) { h.task(2, shutdown, running, 0, "").unplaced("no suitable node") },
 
 			seen{State: domain.StateRunning, Code: -1}},
-		"told to stop while it started": {onFailure, map[string]string{spec.LabelStop: "completed"},
+		"being stopped while it starts": {onFailure, map[string]string{spec.LabelStop: "completed"},
 			func(h *history) { h.task(2, shutdown, swarm.TaskStateStarting, 0, "").unplaced("no suitable node") },
 			seen{State: domain.StatePending, Code: -1, Error: "no suitable node"}},
 		"stopped": {onFailure, map[string]string{spec.LabelStop: "completed"},

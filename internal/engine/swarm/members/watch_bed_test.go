@@ -27,7 +27,7 @@ func TestQuietEvents(t *testing.T) {
 	swarmtest.Must(t, err)
 	messages, failures := m.Events(t.Context(), events.ListOptions{Filters: watched})
 	heard := 0
-	// an Engine says that it tells of events a moment before it does
+	// an Engine answers a moment before it begins to report events
 	acctest.Eventually(t, "the first event", func() bool {
 		heard++
 		swarmtest.Leave(t, e.Connection,

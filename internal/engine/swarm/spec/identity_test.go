@@ -40,11 +40,11 @@ func TestIdentity(t *testing.T) {
 		{}, {Spec: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Labels: map[string]string{LabelCluster: "lab"}}}},
 	} {
 		if got, found := IdentityOfTask(foreign); found {
-			t.Errorf("a task of no member is told to be %+v", got)
+			t.Errorf("a task of no member is taken for %+v", got)
 		}
 	}
 	if BelongsTo(swarm.Service{}, "lab") {
-		t.Error("a service without labels is told to be ours")
+		t.Error("a service without labels is taken for ours")
 	}
 }
 

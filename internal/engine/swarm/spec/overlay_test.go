@@ -204,7 +204,7 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 			}
 			service := swarm.Service{Spec: Overlay(clone(t, live), want)}
 			if got := service.Spec.TaskTemplate.ContainerSpec.Image; got != c.want {
-				t.Errorf("the hosts are told to run %q, want %q", got, c.want)
+				t.Errorf("the hosts are to run %q, want %q", got, c.want)
 			}
 			if got := read(service.Spec, Lookup{}).Image; got != c.image {
 				t.Errorf("the image reads as %q, want %q", got, c.image)

@@ -156,7 +156,7 @@ func readBack(t interface {
 		t.Errorf("it reads as changed: %+v", live)
 	}
 	if !BelongsTo(service, spec.Cluster) || BelongsTo(service, spec.Cluster+"x") {
-		t.Errorf("it is not told whose the service is")
+		t.Errorf("BelongsTo gets the service's cluster wrong")
 	}
 	in, _ := around(spec)
 	again, err := Render(spec, in, 1)

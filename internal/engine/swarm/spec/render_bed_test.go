@@ -386,7 +386,7 @@ func testPoolOnSwarm(t *testing.T, engine string) {
 		if slices.ContainsFunc(c.Config.Env, func(v string) bool {
 			return strings.HasPrefix(v, variableIndex) || strings.HasPrefix(v, variableMember)
 		}) {
-			t.Errorf("it is told an identity: %q", c.Config.Env)
+			t.Errorf("its environment has an identity: %q", c.Config.Env)
 		}
 	}
 	// Changing the count leaves running members alone.

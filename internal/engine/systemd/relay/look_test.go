@@ -53,7 +53,7 @@ func TestLooking(t *testing.T) {
 	expect("of another cluster", client, "rack", "first", 2)
 	expect("past the look", live, "lab", "first", 3)
 	if _, err := failing.Ask(t.Context(), client, "lab", None{}); !errors.Is(err, engine.ErrNotFound) {
-		t.Errorf("an error that was told became %v", err)
+		t.Errorf("an error of the look became %v", err)
 	}
 	if got, err := other.Ask(t.Context(), client, "lab", None{}); err != nil || got != 1 {
 		t.Errorf("a call that was not among them: got %d (%v)", got, err)
