@@ -120,7 +120,9 @@ func TestGuardEndsStrays(t *testing.T) {
 		"another host was promoted, and the one with members does not know": {change: func(hosts map[string]*guarded) {
 			hosts["host2"].ledger.Store, hosts["host2"].ledger.Epoch = "host2", 2
 		}, store: "host2", err: relay.ErrDeposed},
-		"its ledger is lost": {change: func(hosts map[string]*guarded) { hosts["host3"].silent = true }, store: "host1"},
+		"its ledger can't be read": {
+			change: func(hosts map[string]*guarded) { hosts["host3"].silent = true }, store: "host1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := map[string]*guarded{}
