@@ -69,7 +69,7 @@ func TestWhileDriverHangs(t *testing.T) {
 		end()
 	}
 	if !report.Starting || report.GPUs.Unknown == "" || report.Host.TotalCPUs == 0 {
-		t.Errorf("while the driver hangs it tells %+v", report)
+		t.Errorf("while the driver hangs it reports %+v", report)
 	}
 	control.Break(nil)
 	acctest.Eventually(t, "the GPU", func() bool {

@@ -23,8 +23,8 @@ func daily(lead time.Duration) domain.Forecast {
 	return domain.Forecast{Lead: domain.Duration(lead), Season: &day}
 }
 
-// tell passes a value to a trend, and returns what it expects, and why.
-func (t *Trend) tell(f domain.Forecast, now time.Time, value float64) (float64, string) {
+// observe passes a value to a trend, and returns what it expects, and why.
+func (t *Trend) observe(f domain.Forecast, now time.Time, value float64) (float64, string) {
 	expected, more := t.expect(f, now, value)
 	return expected, t.why(f, expected, more)
 }
@@ -49,7 +49,7 @@ func TestForecastOfARamp(t *testing.T) {
 			for range 500 {
 				now = now.Add(time.Duration(float64(test.step) * (1 + test.jitter*(2*random.Float64()-1))))
 				value = 100 + perSecond*now.Sub(midnight).Seconds()
-				got, _ = trend.tell(forecast, now, value)
+				got, _ = trend.observe(forecast, now, value)
 			}
 			// In the steady state, the slope is that of the ramp except for the damping, and the level lags by what it
 			// misses of the slope within its time constant. This is solved here for values at equal intervals.
@@ -91,7 +91,7 @@ func TestForecastOfADay(t *testing.T) {
 			var missed, naive float64
 			for now := midnight; now.Before(midnight.Add(4 * 24 * time.Hour)); now = now.Add(step) {
 				value := load(now) + test.noise*random.NormFloat64()
-				got, _ := trend.tell(daily(lead), now, value)
+				got, _ := trend.observe(daily(lead), now, value)
 				// The expected value is never below the current one, so only rising loads show a difference.
 				if then := load(now.Add(lead)); now.After(midnight.Add(24*time.Hour)) && then > load(now) {
 					missed += math.Abs(got - then)
@@ -118,7 +118,7 @@ func TestForecastOfAJump(t *testing.T) {
 	}
 	var trend Trend
 	for now := midnight; now.Before(midnight.Add(33 * time.Hour)); now = now.Add(step) {
-		got, why := trend.tell(daily(lead), now, load(now))
+		got, why := trend.observe(daily(lead), now, load(now))
 		if at := now.Sub(midnight); at == 31*time.Hour+50*time.Minute && got < 90 {
 			t.Errorf("10 minutes before the jump of the second day %.1f is expected (%s), want 100", got, why)
 		} else if at == 31*time.Hour+30*time.Minute && got > 20 {
@@ -134,7 +134,7 @@ func TestForecastOfNoise(t *testing.T) {
 	const values = 5000
 	for i := range values {
 		value := 100 + 5*random.NormFloat64()
-		got, _ := trend.tell(ahead(5*time.Minute), midnight.Add(time.Duration(i)*5*time.Second), value)
+		got, _ := trend.observe(ahead(5*time.Minute), midnight.Add(time.Duration(i)*5*time.Second), value)
 		above += got - value
 		if got > 160 {
 			t.Fatalf("%.1f is expected of %.1f in noise of 5 around 100", got, value)
@@ -150,7 +150,7 @@ func TestForecastOfWhatDoesNotChange(t *testing.T) {
 		for _, value := range []float64{0, 1e-9, 42, 1e20} {
 			var trend Trend
 			for now := midnight; now.Before(midnight.Add(50 * time.Hour)); now = now.Add(time.Minute) {
-				if got, why := trend.tell(forecast, now, value); math.Abs(got-value) > 1e-6*value {
+				if got, why := trend.observe(forecast, now, value); math.Abs(got-value) > 1e-6*value {
 					t.Fatalf("after %v %v is expected where it has always been %v (%s)", now.Sub(midnight), got, value,
 						why)
 				}
@@ -163,7 +163,7 @@ func TestForecastIsNeverBelowTheValue(t *testing.T) {
 	var trend Trend
 	for i := range 100 {
 		value := float64(1000 - 10*i)
-		got, why := trend.tell(ahead(5*time.Minute), midnight.Add(time.Duration(i)*15*time.Second), value)
+		got, why := trend.observe(ahead(5*time.Minute), midnight.Add(time.Duration(i)*15*time.Second), value)
 		if got != value || why != "no increase expected in 5m0s" {
 			t.Fatalf("%v is expected where it falls to %v (%s)", got, value, why)
 		}
@@ -176,7 +176,7 @@ func TestForecastAfterAGap(t *testing.T) {
 	var trend Trend
 	run := func(from, to time.Duration) (got float64) {
 		for at := from; at <= to; at += step {
-			got, _ = trend.tell(daily(lead), midnight.Add(at), load(midnight.Add(at)))
+			got, _ = trend.observe(daily(lead), midnight.Add(at), load(midnight.Add(at)))
 		}
 		return got
 	}
@@ -206,7 +206,7 @@ func TestForecastOfRarerValues(t *testing.T) {
 		for range 1000 {
 			now = now.Add(step)
 			value += step.Seconds()
-			trend.tell(ahead(5*time.Minute), now, value)
+			trend.observe(ahead(5*time.Minute), now, value)
 		}
 		if math.Abs(trend.Slope-1) > 0.1 {
 			t.Errorf("with a value every %v the slope is %v, want 1", step, trend.Slope)
@@ -223,7 +223,7 @@ func TestForecastInAHoleOfTheSeason(t *testing.T) {
 		if at > 10*time.Hour && at < 14*time.Hour {
 			continue
 		}
-		if got, why := trend.tell(daily(10*time.Minute), midnight.Add(at), load(at)); got > 125 {
+		if got, why := trend.observe(daily(10*time.Minute), midnight.Add(at), load(at)); got > 125 {
 			t.Fatalf("at %v %.1f is expected of %.1f (%s)", at, got, load(at), why)
 		}
 		if at > 25*time.Hour && at < 33*time.Hour && !trend.Seasonal {
@@ -248,7 +248,7 @@ func TestForecastOfNonsense(t *testing.T) {
 				now = midnight
 			}
 			value := values[random.IntN(len(values))]
-			got, why := trend.tell(forecast, now, value)
+			got, why := trend.observe(forecast, now, value)
 			if !(got >= 0 && got <= largest) || got < min(value, largest) {
 				t.Fatalf("%v is expected of %v (%s)", got, value, why)
 			}
@@ -263,9 +263,9 @@ func TestForecastTakesAValueOnce(t *testing.T) {
 	var once, twice Trend
 	for i := range 100 {
 		now, value := midnight.Add(time.Duration(i)*15*time.Second), float64(i*i)
-		want, _ := once.tell(daily(time.Minute), now, value)
-		twice.tell(daily(time.Minute), now, value)
-		if got, _ := twice.tell(daily(time.Minute), now, value); got != want {
+		want, _ := once.observe(daily(time.Minute), now, value)
+		twice.observe(daily(time.Minute), now, value)
+		if got, _ := twice.observe(daily(time.Minute), now, value); got != want {
 			t.Fatalf("%v is expected of a value that is seen twice, want %v", got, want)
 		}
 	}
@@ -283,7 +283,7 @@ func TestTrendOutlivesJSON(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 5))
 			for i := range 4000 {
 				now, value := midnight.Add(time.Duration(i)*time.Minute), 100*random.Float64()
-				want, _ := kept.tell(forecast, now, value)
+				want, _ := kept.observe(forecast, now, value)
 				if i%500 == 0 {
 					text, err := json.Marshal(read)
 					if err != nil {
@@ -297,7 +297,7 @@ func TestTrendOutlivesJSON(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got, _ := read.tell(forecast, now, value); got != want {
+				if got, _ := read.observe(forecast, now, value); got != want {
 					t.Fatalf("value %d: %v is expected after the trend was stored, and %v without", i, got, want)
 				}
 			}
@@ -309,7 +309,7 @@ func TestForecastSaysWhy(t *testing.T) {
 	var trend Trend
 	var why string
 	for i := range 100 {
-		_, why = trend.tell(ahead(5*time.Minute), midnight.Add(time.Duration(i)*15*time.Second), float64(i))
+		_, why = trend.observe(ahead(5*time.Minute), midnight.Add(time.Duration(i)*15*time.Second), float64(i))
 	}
 	if !strings.HasSuffix(why, " expected in 5m0s by the trend") {
 		t.Errorf("a rise is explained with %q", why)
@@ -325,7 +325,7 @@ func BenchmarkExpect(b *testing.B) {
 			now := midnight
 			for b.Loop() {
 				now = now.Add(15 * time.Second)
-				trend.tell(forecast, now, float64(now.Unix()%86_400))
+				trend.observe(forecast, now, float64(now.Unix()%86_400))
 			}
 		})
 	}

@@ -152,13 +152,13 @@ func TestArchiveSplits(t *testing.T) {
 	a.Add(huge)
 	err := stored.take(a, noon, never)
 	if err == nil || !strings.Contains(err.Error(), "a decision of policy huge/worker takes ") {
-		t.Errorf("a decision that is too large is told as %v", err)
+		t.Errorf("a decision that is too large is reported as %v", err)
 	}
 	if len(stored) < 3 {
 		t.Errorf("all is in %d chunks", len(stored))
 	}
 	if err := stored.take(a, noon, never); err != nil {
-		t.Errorf("it is told again: %v", err)
+		t.Errorf("it is reported again: %v", err)
 	}
 	got, err := ReadHistory(stored, noon, Selection{})
 	if diff := cmp.Diff(whole.Entries(noon, Selection{}), got); diff != "" || err != nil {

@@ -28,7 +28,7 @@ func TestIdleRoom(t *testing.T) {
 			3, 4, &Room{More: 0, Short: "no CPUs"}, proposal{count: 3, why: "no room for more members: no CPUs"},
 		},
 		"no more than max allows": {9, 0, &Room{More: 4}, proposal{count: 9, why: "max is reached"}},
-		"it can't be told": {
+		"the room is unknown": {
 			3, 0, &Room{Why: "no manager answers"},
 			proposal{count: 3, abstains: true, why: "it is unknown how much room there is: no manager answers"},
 		},
@@ -140,8 +140,8 @@ func TestSpare(t *testing.T) {
 		"some are needed": {
 			map[string]Measurement{domain.GuardAtLeast: {Value: 4, At: noon}}, "", 4, "guards.at_least requires 4",
 		},
-		"none are":         {map[string]Measurement{domain.GuardAtLeast: {Value: 0, At: noon}}, "", 1, ""},
-		"it can't be told": {nil, "", 6, "it is unknown how many are needed"},
+		"none are":            {map[string]Measurement{domain.GuardAtLeast: {Value: 0, At: noon}}, "", 1, ""},
+		"the need is unknown": {nil, "", 6, "it is unknown how many are needed"},
 		"an apply has it": {
 			map[string]Measurement{domain.GuardAtLeast: {Value: 0, At: noon}}, "an apply is at work", 6,
 			"an apply is at work",

@@ -357,7 +357,7 @@ func TestLearnedInvalid(t *testing.T) {
 				func(a *domain.LearnedAlgorithm) { a.Observes = map[string]string{"cpu": "cpu"} }), "cpu": {}},
 			`metrics["rate"].algorithm.learned.observes["cpu"]: the model does not use "cpu", so metric "cpu" would be observed for nothing; it uses ["load"]`,
 		},
-		"nothing that tells of moves": {
+		"no hook that reports moves": {
 			map[string]domain.ScalingMetric{"rate": learnedOf(moves)}, `the model uses "reassigning"`,
 		},
 		"a forecast": {map[string]domain.ScalingMetric{"rate": func() domain.ScalingMetric {
@@ -380,7 +380,7 @@ func TestLearnedInvalid(t *testing.T) {
 	hooked := policyOf(map[string]domain.ScalingMetric{"rate": learnedOf(moves)})
 	hooked.Hooks.AfterAddition = &domain.ScalingHook{URL: "http://rebalancer"}
 	if err := Validate(hooked).Err(); err != nil {
-		t.Errorf("with a hook that tells of moves: %v", err)
+		t.Errorf("with a hook that reports moves: %v", err)
 	}
 }
 

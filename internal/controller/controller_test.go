@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFaultsAreToldOnce: a fault is news unless it is the group's last one.
-func TestFaultsAreToldOnce(t *testing.T) {
+// TestFaultsAreLoggedOnce: a fault is news unless it is the group's last one.
+func TestFaultsAreLoggedOnce(t *testing.T) {
 	down, full := errors.New("host a is down"), errors.New("no room")
 	logged := faults{}
 	for i, step := range []struct {

@@ -272,7 +272,7 @@ func TestHistoryOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := add(first, 2); !errors.Is(err, engine.ErrConflict) {
-		t.Errorf("the first is told %v", err)
+		t.Errorf("the first gets %v", err)
 	}
 	if got := stored.counts(t); got != "0→1 1→2" {
 		t.Errorf("%q is stored", got)
@@ -284,7 +284,7 @@ func TestHistoryOfAnother(t *testing.T) {
 		t.Errorf("%q is stored", got)
 	}
 	if err := add(second, 4); !errors.Is(err, engine.ErrConflict) {
-		t.Errorf("the second is told %v", err)
+		t.Errorf("the second gets %v", err)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestHistoryGoesOnBesideWhatIsCorrupt(t *testing.T) {
 	}
 	h.Add(decided(noon.Add(time.Minute), 2, 3))
 	if err := h.Flush(t.Context(), noon.Add(time.Minute)); err != nil {
-		t.Errorf("it is told again: %v", err)
+		t.Errorf("it is reported again: %v", err)
 	}
 	if diff := cmp.Diff(map[string]int{"1": 5, "2": 2}, stored.revisions(t, autoscale.HistoryKind)); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)

@@ -54,11 +54,11 @@ func TestRoster(t *testing.T) {
 	e.err = errors.New("no manager answers")
 	r.learned = time.Now().Add(-rosterKept)
 	if found := r.running(); len(found) > 0 {
-		t.Errorf("with an engine that doesn't tell: %+v", found)
+		t.Errorf("with an engine that doesn't answer: %+v", found)
 	}
 	e.err = nil
 	r.learned = time.Now().Add(-rosterKept)
 	if diff := cmp.Diff(want, r.running()); diff != "" {
-		t.Errorf("once it tells again (-want +got):\n%s", diff)
+		t.Errorf("once it answers again (-want +got):\n%s", diff)
 	}
 }

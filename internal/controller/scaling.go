@@ -128,16 +128,16 @@ type followed struct {
 	sizing
 	// calls are its hook calls that have not ended. recalled is set if they are a former controller's and a removal
 	// among them may have to be continued; removing is set while the before_removal hook is at work. callOff
-	// cancels that, and hurries makes the policy decide right after it; stopTelling cancels the after_addition
+	// cancels that, and hurries makes the policy decide right after it; stopAdditionHook cancels the after_addition
 	// hook, nil if there is none.
-	calls       *hookCalls
-	recalled    bool
-	removing    atomic.Bool
-	callOff     context.CancelCauseFunc
-	hurries     bool
-	stopTelling context.CancelFunc
-	yielding    yielding
-	silent      silent
+	calls            *hookCalls
+	recalled         bool
+	removing         atomic.Bool
+	callOff          context.CancelCauseFunc
+	hurries          bool
+	stopAdditionHook context.CancelFunc
+	yielding         yielding
+	silent           silent
 }
 
 // newScaler returns a scaler with the stored state of the policies.
@@ -231,10 +231,10 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 			return true, nil
 		case o := <-s.outcomes:
 			s.finish(o)
-			s.tellAdditions(ctx, o.policy)
+			s.startAdditionHook(ctx, o.policy)
 			return false, nil
 		case t := <-s.hooked:
-			s.finishTelling(ctx, t, time.Now())
+			s.finishAdditionHook(ctx, t, time.Now())
 			return false, nil
 		case made := <-s.sharing.shares:
 			s.takeShare(made, time.Now())

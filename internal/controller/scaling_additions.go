@@ -73,18 +73,18 @@ type hooked struct {
 	err   error
 }
 
-// tellAdditions calls the hook about added members in a goroutine, unless that is in progress. The
-// result goes to the loop.
-func (s *scaler) tellAdditions(ctx context.Context, f *followed) {
-	if f.idle || f.stopTelling != nil || !slices.ContainsFunc(f.calls.of(domain.AfterAddition), isCarried) {
+// startAdditionHook calls the hook about added members in a goroutine, unless that is in progress. The result
+// goes to the loop.
+func (s *scaler) startAdditionHook(ctx context.Context, f *followed) {
+	if f.idle || f.stopAdditionHook != nil || !slices.ContainsFunc(f.calls.of(domain.AfterAddition), isCarried) {
 		return
 	}
 	policy := f.document.Spec
-	telling, stop := context.WithCancel(ctx)
-	f.stopTelling = stop
+	calling, stop := context.WithCancel(ctx)
+	f.stopAdditionHook = stop
 	go func() {
 		defer stop()
-		t := s.tellAddition(telling, f, policy)
+		t := s.runAdditionHook(calling, f, policy)
 		select {
 		case s.hooked <- t:
 		case <-ctx.Done():
@@ -94,8 +94,9 @@ func (s *scaler) tellAdditions(ctx context.Context, f *followed) {
 
 func isCarried(call domain.HookCall) bool { return call.Carried }
 
-// tellAddition calls the hook about the first addition whose members run, and forgets additions whose members are gone.
-func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.AutoscalingPolicy) hooked {
+// runAdditionHook calls the hook about the first addition whose members run, and forgets additions whose members are
+// gone.
+func (s *scaler) runAdditionHook(ctx context.Context, f *followed, policy domain.AutoscalingPolicy) hooked {
 	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
 		snapshot := s.reconciler
 		snapshot.Engine = s.reconciler.Engine.Snapshot()
@@ -110,7 +111,7 @@ func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.Au
 			case policy.Hooks.AfterAddition == nil, err == nil && call.To <= call.From:
 				waiting = s.forgetCall(ctx, f, call) != nil || waiting
 			case run || call.AtWork():
-				return s.tellOf(ctx, f, policy, call)
+				return s.callAdditionHook(ctx, f, policy, call)
 			default:
 				waiting = true
 			}
@@ -142,8 +143,8 @@ func arrived(observation reconcile.Observation, policy domain.AutoscalingPolicy,
 	return !slices.ContainsFunc(call.Members, func(name string) bool { return !running[name] })
 }
 
-// tellOf calls the hook about one addition, and forgets the addition whatever the result.
-func (s *scaler) tellOf(
+// callAdditionHook calls the hook about one addition, and forgets the addition whatever the result.
+func (s *scaler) callAdditionHook(
 	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall,
 ) hooked {
 	err := s.callHook(ctx, f, policy, call)
@@ -160,10 +161,10 @@ func (s *scaler) tellOf(
 	return t
 }
 
-// finishTelling records the result of an after_addition hook, and continues with the next addition.
-func (s *scaler) finishTelling(ctx context.Context, t hooked, now time.Time) {
+// finishAdditionHook records the result of an after_addition hook, and continues with the next addition.
+func (s *scaler) finishAdditionHook(ctx context.Context, t hooked, now time.Time) {
 	f := t.policy
-	f.stopTelling = nil
+	f.stopAdditionHook = nil
 	key := f.document.Spec.Key()
 	if s.followed[key] != f {
 		return
@@ -187,5 +188,5 @@ func (s *scaler) finishTelling(ctx context.Context, t hooked, now time.Time) {
 		}
 		s.history.Add(e)
 	}
-	s.tellAdditions(ctx, f)
+	s.startAdditionHook(ctx, f)
 }

@@ -29,11 +29,11 @@ func TestHookAfterAddition(t *testing.T) {
 	_, received := r.seen()
 	w.until("the hook to be asked by the next controller", func() bool { asked, _ := r.seen(); return len(asked) > 8 })
 	if _, now := r.seen(); len(now) != len(received) || len(received) != 1 || l.count() != 4 {
-		t.Errorf("it was told %+v; the count is %d", now, l.count())
+		t.Errorf("it received %+v; the count is %d", now, l.count())
 	}
 	l.load = 2
 	r.answers(http.StatusInternalServerError, `{"title": "no such broker"}`)
-	w.until("the second change to be told", func() bool { _, received := r.seen(); return len(received) == 2 })
+	w.until("the hook to be called again", func() bool { _, received := r.seen(); return len(received) == 2 })
 	l.load = 0.1
 	r.answers(http.StatusOK, "")
 	w.until("the members to go", func() bool { return l.count() == 1 && w.idle() })
@@ -42,12 +42,12 @@ func TestHookAfterAddition(t *testing.T) {
 		members = append(members, strings.Join(request.Members, " "))
 	}
 	if diff := cmp.Diff([]string{"job-worker-2", "job-worker-3"}, members); diff != "" {
-		t.Errorf("it was told of members (-want +got):\n%s", diff)
+		t.Errorf("it was called for members (-want +got):\n%s", diff)
 	}
 	if history := w.historyText(); !strings.Contains(
 		history, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL,
 	) || !strings.Contains(history, "HTTP 500 Internal Server Error: no such broker") {
-		t.Errorf("the history does not tell of the failure:\n%s", history)
+		t.Errorf("the history lacks the failure:\n%s", history)
 	}
 }
 
@@ -67,13 +67,13 @@ func TestHookOfThoseWhoRun(t *testing.T) {
 		w.step()
 	}
 	if _, received := r.seen(); len(received) > 0 {
-		t.Errorf("it was told of members that don't run: %+v", received)
+		t.Errorf("it was called for members that don't run: %+v", received)
 	}
 	l.runs("job-worker-2")
-	w.until("the hook to be told", w.idle)
+	w.until("the hook to be called", w.idle)
 	if _, received := r.seen(); len(received) != 1 || !slices.Equal(received[0].Members, []string{"job-worker-2"}) ||
 		received[0].From != 2 || received[0].To != 3 {
-		t.Errorf("it was told %+v", received)
+		t.Errorf("it received %+v", received)
 	}
 }
 
@@ -86,9 +86,9 @@ func TestHookOfThoseWithoutNames(t *testing.T) {
 	l.schedules = true
 	w := l.watcher()
 	l.load = 2
-	w.until("the hook to be told", func() bool { _, received := r.seen(); return len(received) > 0 && w.idle() })
+	w.until("the hook to be called", func() bool { _, received := r.seen(); return len(received) > 0 && w.idle() })
 	if _, received := r.seen(); len(received) != 1 || received[0].Members != nil || received[0].From != 2 ||
 		received[0].To != l.count() {
-		t.Errorf("it was told %+v, and the count is %d", received, l.count())
+		t.Errorf("it received %+v, and the count is %d", received, l.count())
 	}
 }

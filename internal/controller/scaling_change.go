@@ -38,21 +38,21 @@ const (
 	// changesAtOnce bounds how many groups grow at once, and how many shrink. The limits are separate so that growing
 	// does not wait for members to end.
 	changesAtOnce = 8
-	// tellingsAtOnce bounds how many requests to hooks, and hook commands, run at once.
-	tellingsAtOnce = 32
+	// requestsAtOnce bounds how many requests to hooks, and hook commands, run at once.
+	requestsAtOnce = 32
 	// longestTurn is how long a change waits for its turn before it should be decided again.
 	longestTurn = 30 * time.Second
 )
 
 // turns are semaphores that limit concurrent changes.
 type turns struct {
-	outs, ins, tellings chan struct{}
+	outs, ins, requests chan struct{}
 	longest             time.Duration
 }
 
 func newTurns() turns {
 	return turns{
-		make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, tellingsAtOnce),
+		make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, requestsAtOnce),
 		longestTurn,
 	}
 }

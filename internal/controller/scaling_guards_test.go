@@ -34,7 +34,7 @@ func TestObservedMetric(t *testing.T) {
 	}
 	if status := s.board.statuses()[0].Metrics["seen"]; status.Value == nil || status.Count != nil ||
 		len(entries) == 0 {
-		t.Errorf("Prometheus is told %+v, and there are %d entries", status, len(entries))
+		t.Errorf("the exported status is %+v, and there are %d entries", status, len(entries))
 	}
 }
 
@@ -109,7 +109,7 @@ func TestGuardSources(t *testing.T) {
 			if last := entries[len(entries)-1].Guards[0]; len(exported) != 1 ||
 				(exported[last.Name] == nil) != (last.Value == nil) ||
 				last.Value != nil && *exported[last.Name] != *last.Value {
-				t.Errorf("Prometheus is told %v of %+v", exported, last)
+				t.Errorf("%v is exported for %+v", exported, last)
 			}
 			for _, e := range entries {
 				if g := e.Guards; len(g) != 1 || (g[0].Value == nil) != g[0].Never {

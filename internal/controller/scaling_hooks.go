@@ -116,8 +116,8 @@ func (s *scaler) converse(
 	ctx context.Context, hook domain.ScalingHook, policy domain.AutoscalingPolicy, call domain.HookCall,
 ) (meter.Reply, error) {
 	select {
-	case s.turns.tellings <- struct{}{}:
-		defer func() { <-s.turns.tellings }()
+	case s.turns.requests <- struct{}{}:
+		defer func() { <-s.turns.requests }()
 	case <-ctx.Done():
 		return meter.Reply{}, context.Cause(ctx)
 	}
@@ -209,8 +209,8 @@ func (f *followed) stopHooks(why error) {
 	if f.changing {
 		f.callOff(why)
 	}
-	if f.stopTelling != nil {
-		f.stopTelling()
+	if f.stopAdditionHook != nil {
+		f.stopAdditionHook()
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 		return err
 	}
 	err := s.recoverAdditions(ctx, f, a.observation)
-	s.tellAdditions(ctx, f)
+	s.startAdditionHook(ctx, f)
 	return err
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// rebalancer is a slow hook: it answers that it is at work until it is told to finish.
+// rebalancer is a slow hook: it answers that it is at work until the test changes its answer.
 type rebalancer struct {
 	*httptest.Server
 
@@ -49,7 +49,7 @@ func newRebalancer(t *testing.T) *rebalancer {
 			var request hookRequest
 			if err := json.NewDecoder(req.Body).Decode(&request); err != nil ||
 				req.Header.Get("Idempotency-Key") != `"`+request.ID+`"` {
-				t.Errorf("it is told %+v (%v) with the key %s", request, err, req.Header.Get("Idempotency-Key"))
+				t.Errorf("it received %+v (%v) with the key %s", request, err, req.Header.Get("Idempotency-Key"))
 			}
 			r.received = append(r.received, request)
 			if r.status == http.StatusAccepted && !r.nameless {
@@ -81,7 +81,7 @@ func (r *rebalancer) seen() ([]string, []hookRequest) {
 	return slices.Clone(r.asked), slices.Clone(r.received)
 }
 
-// ids returns the distinct change IDs that it was told.
+// ids returns the distinct change IDs that it received.
 func (r *rebalancer) ids() []string {
 	_, received := r.seen()
 	var ids []string
@@ -125,9 +125,9 @@ func (w *watcher) step() {
 		select {
 		case o := <-w.outcomes:
 			w.finish(o)
-			w.tellAdditions(w.ctx, o.policy)
+			w.startAdditionHook(w.ctx, o.policy)
 		case t := <-w.hooked:
-			w.finishTelling(w.ctx, t, w.now)
+			w.finishAdditionHook(w.ctx, t, w.now)
 		case <-time.After(time.Millisecond):
 			heard = false
 		}
@@ -229,7 +229,7 @@ func TestHookBeforeRemoval(t *testing.T) {
 				w := l.watcher()
 				w.until("the hook to be asked how it gets on", asks(4))
 				r.answers(http.StatusAccepted, fmt.Sprintf(`{"progress": %d.5}`, 20+i))
-				w.until("the history to tell of it",
+				w.until("the progress in the history",
 					func() bool { return strings.Contains(w.historyText(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
 				w.until("the history to say why nobody goes", func() bool {
 					return strings.Contains(w.historyText(),
@@ -251,11 +251,11 @@ func TestHookBeforeRemoval(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, received[0]); diff != "" || len(r.ids()) != 1 ||
 				(len(received) == 1) == test.nameless {
-				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(received), r.ids(), diff)
+				t.Errorf("it received %d requests for the changes %q (-want +got):\n%s", len(received), r.ids(), diff)
 			}
 			if done := strings.Count(w.historyText(), "2 → 1 done"); done != 1 ||
 				strings.Contains(w.historyText(), "hunter2") {
-				t.Errorf("the history tells %d times of the change:\n%s", done, w.historyText())
+				t.Errorf("the history has the change %d times:\n%s", done, w.historyText())
 			}
 			if left := w.followed["job/worker"].calls.of(domain.BeforeRemoval); len(left) > 0 {
 				t.Errorf("there is left %+v", left)
@@ -298,7 +298,7 @@ func TestHookFails(t *testing.T) {
 			w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
 			r.answers(test.status, test.body)
 			want := "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: "
-			w.until("the failure to be told", func() bool {
+			w.until("the failure in the history", func() bool {
 				return strings.Contains(w.historyText(), want) && strings.Contains(w.historyText(), test.says)
 			})
 			r.answers(http.StatusOK, "")
@@ -345,7 +345,7 @@ func TestHookForgets(t *testing.T) {
 	r.mu.Lock()
 	r.forgetful = true
 	r.mu.Unlock()
-	w.until("it to be told again", func() bool { _, received := r.seen(); return len(received) > 1 })
+	w.until("it to be called again", func() bool { _, received := r.seen(); return len(received) > 1 })
 	if len(r.ids()) != 1 || l.count() != 2 {
 		t.Errorf("the change had the IDs %q, and the count is %d", r.ids(), l.count())
 	}
@@ -413,7 +413,7 @@ func TestHooksOutliveDeath(t *testing.T) {
 			})
 		}
 		l.load = 2
-		until("more members, and the hook to be told",
+		until("more members, and the hook to be called",
 			func() bool { return l.count() == 4 && len(r.ids()) == 1 && w.idle() })
 		l.load = 0.1
 		until("fewer members", func() bool { return l.count() == 1 && w.idle() })
@@ -425,11 +425,11 @@ func TestHooksOutliveDeath(t *testing.T) {
 			changes = append(changes, fmt.Sprintf("%s %d → %d", request.Hook, request.From, request.To))
 		}
 		if diff := cmp.Diff([]string{"after_addition 2 → 4", "before_removal 4 → 1"}, changes); diff != "" {
-			t.Errorf("with the write %d/2, the hooks were told of (-want +got):\n%s", last, diff)
+			t.Errorf("with the write %d/2, the hooks were called for (-want +got):\n%s", last, diff)
 		}
 		if history := w.historyText(); strings.Count(history, "2 → 4 done") != 1 ||
 			strings.Count(history, "4 → 1 done") != 1 {
-			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, history)
+			t.Errorf("with the write %d/2, the history has other changes:\n%s", last, history)
 		}
 	}
 }
@@ -471,7 +471,7 @@ func TestHookCallsConflict(t *testing.T) {
 // idle reports whether no change of the policy and no hook call is in progress or pending.
 func (w *watcher) idle() bool {
 	f := w.followed["job/worker"]
-	return f != nil && !f.changing && f.stopTelling == nil &&
+	return f != nil && !f.changing && f.stopAdditionHook == nil &&
 		len(f.calls.of(domain.AfterAddition))+len(f.calls.of(domain.BeforeRemoval)) == 0
 }
 

@@ -67,7 +67,7 @@ func TestLeaving(t *testing.T) {
 			guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3},
 			says: "job-worker-3 stays: it is busy (its CPU at 90 %)",
 		},
-		"it can't be told": {
+		"unknown whether it is busy": {
 			guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}},
 			says:   "job-worker-3 stays: it is unknown whether it is busy",
 		},
@@ -184,10 +184,10 @@ func TestDrain(t *testing.T) {
 	if id, rest, _ := strings.Cut(strings.TrimPrefix(first, `{"id":"`), `",`); len(id) != 26 ||
 		rest !=
 			`"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}` {
-		t.Errorf("it was told %s", first)
+		t.Errorf("it received %s", first)
 	}
 	if again := <-bodies; again != first {
-		t.Errorf("the same change was told as %s, and then as %s", first, again)
+		t.Errorf("the same change was sent as %s, and then as %s", first, again)
 	}
 	fails.Store(false)
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 1 {
@@ -231,7 +231,7 @@ func TestMoreWaitsForNobody(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleIn.Stabilisation = new(domain.Duration(0)) })
 	s := l.controller()
 	full(s.turns.ins)
-	full(s.turns.tellings)
+	full(s.turns.requests)
 	l.load = 3
 	if got := l.pass(s, time.Second); !slices.Equal(got, []int{6}) {
 		t.Errorf("the counts were %v", got)
@@ -282,7 +282,7 @@ func TestDrainingTakesNoTurn(t *testing.T) {
 	s = l.controller()
 	l.load = 0.1
 	l.pass(s, time.Second)
-	if n := <-taken; n != 0 || l.count() != 1 || len(s.turns.ins)+len(s.turns.tellings) > 0 {
+	if n := <-taken; n != 0 || l.count() != 1 || len(s.turns.ins)+len(s.turns.requests) > 0 {
 		t.Errorf("%d places were taken; the count is %d", n, l.count())
 	}
 }

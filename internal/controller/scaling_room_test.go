@@ -103,7 +103,7 @@ func TestScalerSharesRoom(t *testing.T) {
 		t.Fatalf("for three others there are %v workers", got)
 	}
 	if answer := l.answer(); answer != "there is room" {
-		t.Errorf("who waits is told %q", answer)
+		t.Errorf("the waiting group's answer is %q", answer)
 	}
 	if got := l.pass(s, 5*time.Minute); !slices.Equal(got, []int{5}) {
 		t.Errorf("while the others wait for their turn there are %v workers", got)
@@ -120,7 +120,7 @@ func TestScalerSharesRoom(t *testing.T) {
 		func(e autoscale.Entry) bool { return !e.Scaled() || e.To > e.From })
 	if len(scaled) != 1 ||
 		!strings.Contains(scaled[0].Why(), `gives way to group "urgent", with priority 1, down to 5 members`) {
-		t.Errorf("the history tells of %+v", scaled)
+		t.Errorf("the history has %+v", scaled)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestScalerGivesNoRoom(t *testing.T) {
 				return
 			}
 			if answer := l.answer(); !strings.Contains(answer, test.says) {
-				t.Errorf("who waits is told %q", answer)
+				t.Errorf("the waiting group's answer is %q", answer)
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestScalerGuardsRoom(t *testing.T) {
 		t.Fatalf("while it is busy there are %v workers", got)
 	}
 	if answer := l.answer(); !strings.Contains(answer, "but it keeps 8: 1 wanted, but the role is busy") {
-		t.Errorf("who waits is told %q", answer)
+		t.Errorf("the waiting group's answer is %q", answer)
 	}
 	busy.Store(false)
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
@@ -223,7 +223,7 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 	}
 	if answer := l.answer(); !strings.Contains(answer,
 		"but it keeps 8: job-worker-6 stays: it is busy (its CPU at 90 %)") {
-		t.Errorf("who waits is told %q", answer)
+		t.Errorf("the waiting group's answer is %q", answer)
 	}
 	l.mu.Lock()
 	l.loads[worker(6)] = 0

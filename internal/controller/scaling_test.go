@@ -481,7 +481,7 @@ func TestExternalAlgorithm(t *testing.T) {
 	<-answers
 	answers <- `{"action": "down"}`
 	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{4, 3}) {
-		t.Errorf("told to go down, the counts were %v", got)
+		t.Errorf("after the action down, the counts were %v", got)
 	}
 	<-answers
 	answers <- `I don't know`

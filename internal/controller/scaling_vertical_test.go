@@ -61,7 +61,7 @@ func TestVerticalApplied(t *testing.T) {
 		t.Errorf("before it has learned anything, the size is %+v", size)
 	}
 	if got := s.board.statuses()[0].Recommended["cpus"]; got < 2*1.15 || got > 2*1.15*1.06 {
-		t.Errorf("Prometheus is told %v", got)
+		t.Errorf("the exported recommendation is %v", got)
 	}
 	l.must(nil, s.keep(t.Context(), l.now.Add(time.Minute)))
 	s = l.controller()
@@ -73,7 +73,7 @@ func TestVerticalApplied(t *testing.T) {
 	l.must(nil, s.history.Flush(t.Context(), l.now))
 	entries := l.entries(t, l.now, autoscale.Selection{OnlyChanges: true})
 	if len(entries) != 1 || !strings.HasPrefix(entries[0].Resized, "members started from now on request 2.") {
-		t.Errorf("the history tells of %+v", entries)
+		t.Errorf("the history has %+v", entries)
 	}
 	l.passSizing(s, time.Minute)
 	if again := l.size(); again != size {
@@ -100,7 +100,7 @@ func TestVerticalHeld(t *testing.T) {
 	l.must(nil, s.history.Flush(t.Context(), l.now))
 	held := func(e autoscale.Entry) bool { return strings.HasPrefix(e.Resized, "held: no room for that") }
 	if entries := l.entries(t, l.now, autoscale.Selection{}); !slices.ContainsFunc(entries, held) {
-		t.Errorf("the history tells of %+v", entries)
+		t.Errorf("the history has %+v", entries)
 	}
 	edit(t, l.items, "", func(doc *domain.ClusterDocument) {
 		for name, host := range doc.Spec.Hosts {

@@ -134,7 +134,7 @@ func TestHookCalledOffWithWhoWaits(t *testing.T) {
 			w.until("the hook to be called off",
 				func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && w.idle() })
 			if ids := r.ids(); len(ids) != 1 || l.count() != 8 {
-				t.Errorf("the hook was told of the changes %v, and there are %d workers", ids, l.count())
+				t.Errorf("the hook was called for the changes %v, and there are %d workers", ids, l.count())
 			}
 			if history := w.historyText(); !strings.Contains(history,
 				"8 → 5 held 8 members are wanted now, so none is removed") {

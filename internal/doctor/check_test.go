@@ -185,7 +185,7 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Details.Docker.Swarm = "error" }, "swarm", Problem, swarm, "in state error",
 			"sudo docker swarm leave --force",
 		},
-		"a Swarm that is not told": {
+		"a Swarm in an unknown state": {
 			func(h *Host) { h.Details.Docker.Swarm = "" }, "swarm", NotApplicable, nil, "could not be queried", "",
 		},
 		"ports taken": {
@@ -389,7 +389,7 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// Root needs no sudo in what it is told to run.
+// Fixes for root need no sudo.
 func TestFixesForRoot(t *testing.T) {
 	for _, f := range examined(func(h *Host) {
 		h.User, h.UserID = "root", 0
@@ -401,7 +401,7 @@ func TestFixesForRoot(t *testing.T) {
 	}
 }
 
-// What a host tells can't become a command that somebody is told to run.
+// What a host reports can't inject a command into a fix.
 func TestFixesAreQuoted(t *testing.T) {
 	const evil = "x;reboot"
 	findings := examined(func(h *Host) {
@@ -420,6 +420,6 @@ func TestFixesAreQuoted(t *testing.T) {
 		}
 	}
 	if seen != 4 {
-		t.Errorf("%d fixes have what the host told, want 4: %+v", seen, findings)
+		t.Errorf("%d fixes have what the host reported, want 4: %+v", seen, findings)
 	}
 }

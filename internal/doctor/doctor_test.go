@@ -90,7 +90,7 @@ func login(t *testing.T, servers ...*sshd.Server) []string {
 	return []string{"--identity-file", key, "--known-hosts-file", known, "--user", "ops"}
 }
 
-// TestHosts: hosts are examined together, and told apart; one is asked for what root alone may see, the other can't be.
+// TestHosts: hosts are examined together, and distinguished; only one can be asked for what root alone may see.
 func TestHosts(t *testing.T) {
 	needsLinux(t)
 	sshd.Isolate(t)
@@ -120,8 +120,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestUnreachable: hosts that can't be asked are told from those with problems, and nothing that they print is a
-// command to the terminal.
+// TestUnreachable: hosts that can't be asked are distinguished from those with problems, and nothing that they print
+// is a command to the terminal.
 func TestUnreachable(t *testing.T) {
 	needsLinux(t)
 	sshd.Isolate(t)

@@ -152,7 +152,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Nothing that a host tells can command the terminal that shows it.
+// Nothing that a host reports can command the terminal that shows it.
 func TestReportIsPrintable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hostile := func(what string) string { return acctest.Hostile().Draw(t, what) }

@@ -585,7 +585,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Lower: new(1.0)}}), "min",
 			`threshold with upper) or a schedule that asks for 1 or more, or set on_missing = "max"`,
 		},
-		"asleep, never told to run": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *"}},
+		"asleep, never asked to run": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *"}},
 			ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", "min is 0"},
 		"woken by the total": {
 			asleep(nil, ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60, Per: TargetTotal}}), "", "",
@@ -641,8 +641,8 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 	}
 }
 
-// TestAutoscalingPolicyValidateTellsAll checks that all faults are reported at once, and in the same order each time.
-func TestAutoscalingPolicyValidateTellsAll(t *testing.T) {
+// TestAutoscalingPolicyValidateReportsAll checks that all faults are reported at once, and in the same order each time.
+func TestAutoscalingPolicyValidateReportsAll(t *testing.T) {
 	p := AutoscalingPolicy{
 		Min: 3, Max: 2,
 		Metrics:   map[string]ScalingMetric{"b": {OnMissing: MissingMax}, "a": targetMetric(TargetAlgorithm{})},

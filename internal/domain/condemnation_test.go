@@ -19,9 +19,9 @@ func TestCondemnation(t *testing.T) {
 		"it was gone before": {
 			boot: boot, look: GPU{GoneAt: at.Add(-time.Second)}, holds: true,
 		},
-		"it was gone since":          {boot: boot, look: GPU{GoneAt: at.Add(time.Second)}},
-		"its host was started again": {boot: "another"},
-		"its host does not tell":     {holds: true},
+		"it was gone since":           {boot: boot, look: GPU{GoneAt: at.Add(time.Second)}},
+		"its host was started again":  {boot: "another"},
+		"its host reports no boot ID": {holds: true},
 		"the driver begins to ask": {
 			boot: boot, look: GPU{RecoveryNeeded: new(true)}, holds: true, asks: true,
 		},
@@ -45,6 +45,6 @@ func TestCondemnation(t *testing.T) {
 		})
 	}
 	if next, holds := (Condemnation{At: at}).After(GPU{}, boot); !holds || next.Equal(Condemnation{At: at.Add(1)}) {
-		t.Errorf("of a host that did not tell it is %+v, and holds: %v", next, holds)
+		t.Errorf("for a host that reported no boot ID it is %+v, and holds: %v", next, holds)
 	}
 }

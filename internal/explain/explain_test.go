@@ -131,7 +131,7 @@ func TestRunIsPrintable(t *testing.T) {
 		for _, args := range []string{"job/worker", "--json"} {
 			out, err := run(t, e, args)
 			if err != nil || !strings.Contains(out, acctest.HostileMark) || out != printable.Text(out) {
-				t.Fatalf("%s: %q can't be printed, or does not tell of it (%v)", args, out, err)
+				t.Fatalf("%s: %q can't be printed, or does not show it (%v)", args, out, err)
 			}
 		}
 		plain, err := run(t, e, "job/worker")

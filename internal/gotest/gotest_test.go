@@ -106,7 +106,7 @@ func TestThen(t *testing.T) {
 		"4 tests ran, 1 failed, and 1 were skipped.\n",
 		"m/aspiring TestNested failed, see above.\n", "\nok  \tm/aspiring\tTIME\nFAIL\n")
 	if strings.Count(printed, "Packages") != 1 {
-		t.Errorf("it tells twice:\n%s", printed)
+		t.Errorf("there is not exactly one summary:\n%s", printed)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestFailed(t *testing.T) {
 		expect(t, printed, parts...)
 	}
 	if strings.Contains(printed, "nobody wants to know") {
-		t.Errorf("it tells what passing tests wrote:\n%s", printed)
+		t.Errorf("it prints what passing tests wrote:\n%s", printed)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestAgents(t *testing.T) {
 		"no GPUs": {two, working, domain.AgentGPUPercent, "", "", autoscale.Measurement{
 			Why: "unknown for 2 of 2 members, such as job-worker-0: role worker has no GPUs from a pool",
 		}},
-		"GPUs nobody tells of": {
+		"GPUs no agent reports": {
 			gpus, busy, domain.AgentGPUMemoryPercent, "", "",
 			autoscale.Measurement{Why: "unknown for 2 of 2 members, such as job-worker-0: GPU-1: no agent reports it"},
 		},
@@ -232,7 +232,7 @@ func TestAgents(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := read(t, patient(tells(test.usage)), test.observation, Question{
+			got := read(t, patient(reports(test.usage)), test.observation, Question{
 				Source:      domain.ScalingSource{Agent: &domain.AgentSource{Measure: test.measure, Of: test.of}},
 				Aggregation: test.aggregation,
 			})
@@ -247,7 +247,7 @@ func TestAgents(t *testing.T) {
 func TestReadyAfter(t *testing.T) {
 	young := running("worker", 0)
 	young.StartedAt = new(noon.Add(-17 * time.Second))
-	tells := tells(engine.Usage{Members: map[string]engine.MemberUsage{"job-worker-0": uses(1, 1, 1, 0)}})
+	e := reports(engine.Usage{Members: map[string]engine.MemberUsage{"job-worker-0": uses(1, 1, 1, 0)}})
 	lasts := func(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
 	for name, test := range map[string]struct {
 		window, readyAfter *domain.Duration
@@ -260,7 +260,7 @@ func TestReadyAfter(t *testing.T) {
 		"at once":                         {nil, lasts(0), true},
 		"later than after a short window": {lasts(5 * time.Second), lasts(20 * time.Second), false},
 	} {
-		got := read(t, patient(tells), jobOf(young), Question{
+		got := read(t, patient(e), jobOf(young), Question{
 			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Window: test.window,
 			ReadyAfter: test.readyAfter,
 		})
@@ -315,7 +315,7 @@ func TestTargetOfAgents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := read(t, patient(tells(usage)), test.observation,
+			got := read(t, patient(reports(usage)), test.observation,
 				Question{Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}})
 			// Without an earlier decision, the present count would count as the first proposal.
 			state := autoscale.State{Since: noon.Add(-time.Hour)}

@@ -37,7 +37,7 @@ func BenchmarkRead(b *testing.B) {
 		}
 		observation.Groups[group] = document
 	}
-	m := New(tells(usage))
+	m := New(reports(usage))
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		for _, got := range m.Read(b.Context(), noon.Add(time.Duration(i)*5*time.Second), observation, questions) {

@@ -26,7 +26,7 @@ type answered struct {
 	looked, unreachable bool
 }
 
-func TestTell(t *testing.T) {
+func TestCallHook(t *testing.T) {
 	const asking = "http://rebalancer/changes/1?token=hunter2"
 	for name, test := range map[string]struct {
 		answered
@@ -121,7 +121,7 @@ func TestTell(t *testing.T) {
 					want = http.MethodGet
 				} else if r.Header.Get("Idempotency-Key") != `"change-1"` ||
 					r.Header.Get("Prefer") != "respond-async" || string(body) != `{"to":2}` {
-					t.Errorf("it is told %s with %v", body, r.Header)
+					t.Errorf("it received %s with %v", body, r.Header)
 				}
 				if r.Method != want || err != nil || r.URL.RawQuery != "token=hunter2" {
 					t.Errorf("it is asked by %s %s; %v", r.Method, r.URL, err)
@@ -162,22 +162,22 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestTellCommand: a command runs until it has finished, with the change on its standard input.
-func TestTellCommand(t *testing.T) {
-	tell := func(ctx context.Context, command ...string) (Reply, error) {
+// TestCallHookCommand: a command runs until it has finished, with the change on its standard input.
+func TestCallHookCommand(t *testing.T) {
+	call := func(ctx context.Context, command ...string) (Reply, error) {
 		return CallHook(ctx, domain.ScalingHook{Command: command}, "change-1", "", map[string]int{"to": 2})
 	}
-	if got, err := tell(acctest.Bounded(t), "grep", "-q", `{"to":2}`); err != nil || got != (Reply{Done: true}) {
+	if got, err := call(acctest.Bounded(t), "grep", "-q", `{"to":2}`); err != nil || got != (Reply{Done: true}) {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	if _, err := tell(acctest.Bounded(t), "sh", "-c", "echo no broker >&2; exit 1"); err == nil ||
+	if _, err := call(acctest.Bounded(t), "sh", "-c", "echo no broker >&2; exit 1"); err == nil ||
 		!strings.Contains(err.Error(), "sh: failed with exit status 1: no broker") {
 		t.Errorf("one that fails: %v", err)
 	}
 	over := errors.New("its time is over")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, over)
 	defer cancel()
-	if _, err := tell(ctx, "sleep", "1000"); !errors.Is(err, over) {
+	if _, err := call(ctx, "sleep", "1000"); !errors.Is(err, over) {
 		t.Errorf("one that hangs: %v", err)
 	}
 }

@@ -75,8 +75,8 @@ func (f *fake) Logs(ctx context.Context, member string, options engine.LogOption
 	return f.logs(ctx, member, options)
 }
 
-// tells returns an engine whose agents always report this usage.
-func tells(usage engine.Usage) *fake {
+// reports returns an engine whose agents always report this usage.
+func reports(usage engine.Usage) *fake {
 	return &fake{usage: func(context.Context, time.Duration) (engine.Usage, error) { return usage, nil }}
 }
 
@@ -147,7 +147,7 @@ func TestReadsAreShared(t *testing.T) {
 	defer server.Close()
 	counted := t.TempDir() + "/runs"
 	command := []string{"sh", "-c", `echo run >> "$0"; echo 3`, counted}
-	e := tells(engine.Usage{})
+	e := reports(engine.Usage{})
 	e.logs = func(context.Context, string, engine.LogOptions) ([]string, error) { return []string{"done"}, nil }
 
 	var questions []Question
@@ -271,7 +271,7 @@ func TestReadsAtTheSameTime(t *testing.T) {
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Add(1)) }),
 	)
 	defer server.Close()
-	m := patient(tells(engine.Usage{
+	m := patient(reports(engine.Usage{
 		Members: map[string]engine.MemberUsage{"job-worker-0": {CPUs: domain.Instant(new(1.0)), SampledAt: noon}},
 	}))
 	questions := []Question{

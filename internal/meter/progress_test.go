@@ -57,7 +57,7 @@ func TestRateOf(t *testing.T) {
 			`step (?P<step>\d+)`, steps(99, 100, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 101), 13 * time.Second,
 			2.0 / 12, "",
 		},
-		"told by two processes": {
+		"printed by two processes": {
 			`step (?P<step>\d+)`, steps(100, 99, 101, 100, 102, 101), 3 * time.Second, 2.0 / 5 * 2, "",
 		},
 		"only beginnings": {
@@ -109,7 +109,7 @@ func TestProgress(t *testing.T) {
 			two, both, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMax},
 			autoscale.Measurement{Value: 2, At: noon},
 		},
-		"of all that tell of the same": {
+		"of all that report the same": {
 			two, both, domain.ProgressSource{Pattern: "done", Combine: domain.CombineMean},
 			autoscale.Measurement{Value: 1.5, At: noon},
 		},

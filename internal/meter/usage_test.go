@@ -101,7 +101,7 @@ func TestAgentsAreAskedForAll(t *testing.T) {
 
 // Windows that nobody asks for any more are forgotten.
 func TestUsagesAreForgotten(t *testing.T) {
-	m := patient(tells(engine.Usage{}))
+	m := patient(reports(engine.Usage{}))
 	for i := range 100 {
 		if _, err := m.usages.get(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Minute),
 			time.Duration(i)*time.Second); err != nil {
@@ -114,7 +114,7 @@ func TestUsagesAreForgotten(t *testing.T) {
 }
 
 func TestLoads(t *testing.T) {
-	m := patient(tells(engine.Usage{
+	m := patient(reports(engine.Usage{
 		Members: map[string]engine.MemberUsage{
 			"job-worker-0": {CPUs: domain.MeasureOf([]float64{1, 3})}, "job-worker-1": {Reason: "gone"},
 		},

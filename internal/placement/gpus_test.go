@@ -160,7 +160,7 @@ func TestPlaceGPUs(t *testing.T) {
 			want:  map[string]string{"m-x-0": "a: a0", "m-w-0": "a: a0", "m-w-1": "a: a1", "m-w-2": "a: a1"},
 		},
 		{
-			name:  "what others hold is told by the request of their role",
+			name:  "what others hold follows from the request of their role",
 			hosts: plainHosts("a"),
 			pools: slots(4000, domain.Pack, map[string][]domain.Device{"a": gpus("a0", "a1")}),
 			roles: map[string]role{"w": {onGPUs(1, 0), 3}},
@@ -276,7 +276,7 @@ func TestPlaceGPUs(t *testing.T) {
 			want:   map[string]string{"m-w-0": "a: a1,a2"},
 		},
 		{
-			name:  "where nothing else tells hosts apart, pack begins where several devices are linked",
+			name:  "where nothing else distinguishes hosts, pack begins where several devices are linked",
 			pools: exclusive(map[string][]domain.Device{"a": gpus("a0", "a1"), "b": linked(gpus("b0", "b1")...)}),
 			roles: map[string]role{"w": {placedOn(onGPUs(2, 0), domain.Placement{Strategy: domain.Pack}), 2}},
 			want:  map[string]string{"m-w-0": "b: b0,b1", "m-w-1": "a: a0,a1"},
@@ -530,7 +530,7 @@ func TestPlaceGPUs(t *testing.T) {
 			warnings: []string{"m-w-0 gets 5 of host a"},
 		},
 		{
-			name:    "warn does not tell of devices that members have",
+			name:    "warn does not report devices that members have",
 			pools:   foreign(domain.ForeignWarn, ab),
 			states:  busy("a0"),
 			roles:   map[string]role{"w": {onGPUs(1, 0), 1}},

@@ -266,7 +266,7 @@ func FuzzUsage(f *testing.F) {
 			return
 		}
 		if len(usage.Hosts) != 2 || len(usage.Members) != 3 || usage.GPUs["GPU-2"].Host != "gpu2" {
-			t.Errorf("it tells of %+v", usage)
+			t.Errorf("it reports %+v", usage)
 		}
 		check := func(at time.Time, measures ...domain.Measure) {
 			if _, err := at.MarshalText(); err != nil {

@@ -95,7 +95,7 @@ func TestChange(t *testing.T) {
 					t.Errorf("anew start (-want +got):\n%s", diff)
 				}
 				if n := Reruns(doc, next, runs); n != len(anew) {
-					t.Errorf("%d are told of, and %d start anew", n, len(anew))
+					t.Errorf("%d are counted, and %d start anew", n, len(anew))
 				}
 				// The rest of the document is kept, and what is started once the next one is stored is not stale.
 				if doc.Revision != 3 || !doc.Since.Equal(noon) {

@@ -81,7 +81,7 @@ func TestChunksAreNamedByWhatTheyHold(t *testing.T) {
 	}
 }
 
-func TestJoinTellsWhatIsMissing(t *testing.T) {
+func TestJoinReportsMissing(t *testing.T) {
 	s := sweepOf("lr", 3)
 	for key, env := range s.Runs {
 		env["CONFIG"] = strings.Repeat(key, 45_000)

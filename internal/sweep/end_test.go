@@ -262,7 +262,7 @@ func TestOutOfMemory(t *testing.T) {
 		"":                false,
 	} {
 		if _, got := outOfMemoryLine(domain.Sweep{}, []string{"epoch 3", line, "the end"}); got != want {
-			t.Errorf("%q tells that memory ran out: %v", line, got)
+			t.Errorf("%q means that memory ran out: %v", line, got)
 		}
 	}
 }

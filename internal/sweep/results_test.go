@@ -73,7 +73,7 @@ func TestResults(t *testing.T) {
 				t.Fatal(err)
 			}
 			if spec.Env[resultsVariable] != test.env || spec.Kept != test.kept {
-				t.Errorf("it is told %q, and %q is kept", spec.Env[resultsVariable], spec.Kept)
+				t.Errorf("its variable is %q, and %q is kept", spec.Env[resultsVariable], spec.Kept)
 			}
 			folder, kept := Folder("lr", "r0", run)
 			if diff := cmp.Diff(domain.KeptFolder{Member: "lr-r0-0", Host: "gpu1", Path: test.env, Mount: test.in},
@@ -171,7 +171,7 @@ func TestConfig(t *testing.T) {
 			files, path = []domain.File{want}, "/state/files/lr-"+key+"-0/"+want.Name
 		}
 		if diff := cmp.Diff(files, spec.Files); diff != "" || spec.Env[configVariable] != path {
-			t.Errorf("%s is told %q; files (-want +got):\n%s", key, spec.Env[configVariable], diff)
+			t.Errorf("%s gets %q; files (-want +got):\n%s", key, spec.Env[configVariable], diff)
 		}
 	}
 }

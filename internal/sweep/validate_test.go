@@ -160,9 +160,9 @@ func TestMissingVariablesMayBeUnknown(t *testing.T) {
 	}
 }
 
-// TestValidateTellsOfEachRun checks that what is wrong with many runs alike is reported once, and what is wrong with
+// TestValidateReportsEachRun checks that what is wrong with many runs alike is reported once, and what is wrong with
 // their own variables for each of them.
-func TestValidateTellsOfEachRun(t *testing.T) {
+func TestValidateReportsEachRun(t *testing.T) {
 	s := rendering(300)
 	for key, env := range s.Runs {
 		env["TRAINYARD_X"] = key

@@ -69,7 +69,7 @@ func TestWished(t *testing.T) {
 				t.Errorf("%s a run that is %s: it starts anew: %+v", wish, name, got)
 			}
 			if len(got.Reports) != len(run.Reports) {
-				t.Errorf("%s a run that is %s: %d ends are to be told of", wish, name, len(got.Reports))
+				t.Errorf("%s a run that is %s: %d ends are to be reported", wish, name, len(got.Reports))
 			}
 			if by := got.State == domain.RunCancelled || got.State == domain.RunPaused; by != (got.Reason != "") {
 				t.Errorf("%s a run that is %s: its reason is %q", wish, name, got.Reason)

@@ -242,7 +242,7 @@ func TestHashAndOnScale(t *testing.T) {
 	// A member that starts learns all addresses.
 	if got := specOf(t, place(inPeace), "worker",
 		2).Env["TRAINYARD_CLUSTER_SPEC"]; !strings.Contains(got, "worker2:2222") || !strings.Contains(got, "ps1:2222") {
-		t.Errorf("a member that starts is told of %s", got)
+		t.Errorf("a member that starts gets %s", got)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestHashOfShared(t *testing.T) {
 	}
 }
 
-func TestHashTellsMembersApart(t *testing.T) {
+func TestHashDistinguishesMembers(t *testing.T) {
 	seen := map[string]string{}
 	for member, hash := range hashes(hashed(), func(m *domain.Member) { m.Host, m.Address, m.Port = "h", "h:1", 1 }) {
 		if other, found := seen[hash]; found {

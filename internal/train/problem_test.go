@@ -71,7 +71,7 @@ func TestOptimumByBruteForce(t *testing.T) {
 	p := waves(8)
 	p.Change = autoscale.ChangeCost{}
 	if _, err := Optimum(p); err == nil {
-		t.Error("an optimum is told though members may be ordered while others start")
+		t.Error("an optimum is returned though members may be ordered while others start")
 	}
 }
 
@@ -134,7 +134,7 @@ func TestLearnIsDeterministic(t *testing.T) {
 			texts[l.Text] = true
 			if updates != 1000 || len(l.Curve) != points+1 || l.Curve[points].Updates != 1000 ||
 				l.Model.Trained.Seed != seed || l.Model.Trained.TraceSHA256 != "d1" {
-				t.Errorf("it told of %d updates last, and made %d points of %+v", updates, len(l.Curve),
+				t.Errorf("it reported %d updates last, and made %d points of %+v", updates, len(l.Curve),
 					l.Model.Trained)
 			}
 			for _, point := range l.Curve {

@@ -100,7 +100,7 @@ func TestReason(t *testing.T) {
 		"stat /dev/x: no such device":   "stat /dev/x: no such device",
 	} {
 		if got := reason(text); got != strings.Replace(want, "mounting + ", mounting, 1) {
-			t.Errorf("%q is told as %q", text, got)
+			t.Errorf("%q is reported as %q", text, got)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestOfThisHost(t *testing.T) {
 		`trainyard_member_cpus_busy{id="TestOfThisHost.1",node="node1"} `,
 	} {
 		if !strings.Contains(body, "\n"+want) {
-			t.Errorf("%s is not told:%s", want, body)
+			t.Errorf("%s is missing:%s", want, body)
 		}
 	}
 }

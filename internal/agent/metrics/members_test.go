@@ -32,7 +32,7 @@ func TestControllerHandler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := answer(t, ControllerHandler(test.policies, test.members)); got != test.want {
-				t.Errorf("told is:%swant:%s", got, test.want)
+				t.Errorf("got:%swant:%s", got, test.want)
 			}
 		})
 	}

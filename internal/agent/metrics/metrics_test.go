@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 		instead map[string]string
 	}{
 		"all is known": {change: func(*telemetry.Report) {}},
-		"what is not known is not told": {
+		"what is not known is not exported": {
 			change: func(r *telemetry.Report) {
 				gpu := r.GPUs.GPUs[0].Device
 				gpu.MemoryMiB = 0
@@ -149,7 +149,7 @@ func TestMetrics(t *testing.T) {
 			}
 			if got := answer(t,
 				handler(collector{"node1", func() telemetry.Report { return report }})); got != want.String() {
-				t.Errorf("told is:%swant:%s", got, want.String())
+				t.Errorf("got:%swant:%s", got, want.String())
 			}
 		})
 	}

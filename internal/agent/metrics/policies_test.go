@@ -49,10 +49,10 @@ trainyard_autoscaling_recommended_request{cluster="lab",group="mnist",resource="
 
 func TestPolicies(t *testing.T) {
 	if got := answer(t, handler(policies(fullPolicies))); got != everyPolicy {
-		t.Errorf("told is:%swant:%s", got, everyPolicy)
+		t.Errorf("got:%swant:%s", got, everyPolicy)
 	}
 	if got := answer(t, handler(policies(func() []PolicyStatus { return nil }))); got != "\n" {
-		t.Errorf("without policies, told is:%s", got)
+		t.Errorf("without policies, got:%s", got)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 var onAnyDriver = map[string]func(t *testing.T, settings Settings){
 	"each GPU is another one":              testIdentities,
 	"links lead both ways":                 testLinks,
-	"what is told is possible":             testQuantities,
-	"processes are told once":              testProcesses,
+	"what is reported is possible":         testQuantities,
+	"processes are reported once":          testProcesses,
 	"GPUs stay who they are":               testSameGPUs,
 	"GPUs are the same to all who ask":     testSameToAll,
 	"calls come back":                      testAnswers,

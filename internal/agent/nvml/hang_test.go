@@ -110,7 +110,7 @@ func TestHangSinceTheStart(t *testing.T) {
 	eventually(t, "the device that answers", func() bool {
 		gpus, err := r.Read(t.Context())
 		if err != nil && strings.Contains(err.Error(), "some GPUs") && !isLate(err) {
-			t.Fatalf("it isn't told that a GPU is late: %v", err)
+			t.Fatalf("the error does not mark the GPU as late: %v", err)
 		}
 		return len(gpus) == 1 && err != nil &&
 			strings.Contains(err.Error(), "GPU 1: NVML did not answer within 200ms (nvmlDeviceGetUUID)")

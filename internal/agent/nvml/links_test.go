@@ -30,7 +30,7 @@ func TestPeers(t *testing.T) {
 			devices: []identity{device("a", "1", "3", "2", "2"), device("b", "2", "1", "1"), device("c", "3", "1")},
 			want:    map[string][]string{"a": {"b", "c"}, "b": {"a"}, "c": {"a"}},
 		},
-		"one that does not tell": {
+		"one that reports no links": {
 			devices: []identity{device("a", "1", "2"), device("b", "2")},
 			want:    map[string][]string{"a": {"b"}, "b": nil},
 		},

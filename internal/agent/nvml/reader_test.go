@@ -123,13 +123,13 @@ func TestReadProcesses(t *testing.T) {
 			faults: fakenvml.Faults{"nvmlDeviceGetGraphicsRunningProcesses": fakenvml.NotSupported},
 			want:   []domain.GPUProcess{want[0], want[1], want[2]},
 		},
-		"nobody can tell": {
+		"a device without process lists": {
 			faults: fakenvml.Faults{
 				"nvmlDeviceGetComputeRunningProcesses":  fakenvml.NotSupported,
 				"nvmlDeviceGetGraphicsRunningProcesses": fakenvml.NotSupported,
 			},
 		},
-		"only a part could be told": {
+		"only a part is known": {
 			faults:  fakenvml.Faults{"nvmlDeviceGetComputeRunningProcesses": fakenvml.NoPermission},
 			unknown: "nvmlDeviceGetComputeRunningProcesses: no permission",
 		},

@@ -90,7 +90,7 @@ func (w *watcher) compare(t *testing.T, want []xidEvent, options ...cmp.Option) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if diff := cmp.Diff(want, w.seen, options...); diff != "" {
-		t.Errorf("errors told (-want +got):\n%s", diff)
+		t.Errorf("errors reported (-want +got):\n%s", diff)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestWatchUntilReset(t *testing.T) {
 	recommended(new(fakenvml.ResetGPU))
 	is("where the driver recommends a reset", ecc+"; "+reset)
 	recommended(nil)
-	is("where the driver does not tell", ecc)
+	is("where the driver does not say", ecc)
 	recommended(new(0))
 	is("where the driver no longer recommends a reset", "")
 	recommended(new(fakenvml.ResetGPU))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWatchTellsOfTheExit(t *testing.T) {
+func TestWatchReportsExit(t *testing.T) {
 	cmd, pids := start(t, t.Name(), "sleep 1000 & echo grandchild $!; read never", "grandchild")
 	child, grandchild := watch(t, lookup(t, pids["leader"])), watch(t, lookup(t, pids["grandchild"]))
 

@@ -80,7 +80,7 @@ func start(t testing.TB, instance, script string, names ...string) (*exec.Cmd, m
 	})
 	for lines := bufio.NewScanner(stdout); len(pids) <= len(names); {
 		if !lines.Scan() {
-			t.Fatalf("the script ended when it had told of %v", pids)
+			t.Fatalf("the script ended after it had printed %v", pids)
 		}
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		pid, err := strconv.Atoi(text)

@@ -80,7 +80,7 @@ func TestContainerEnds(t *testing.T) {
 	}
 }
 
-// TestContainerMemory: a container beyond its limit is ended, and that is told.
+// TestContainerMemory: a container beyond its limit is ended, and that is reported.
 func TestContainerMemory(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-memory")
@@ -157,7 +157,7 @@ func TestContainerStops(t *testing.T) {
 	l := newContainerLab(t, "c-stops")
 	docker, err := containers.Open(l.path(containers.Socket))
 	l.must(err)
-	graceful := l.contained("graceful", "trap 'echo told; exit 4' USR2; echo ready; "+idle)
+	graceful := l.contained("graceful", "trap 'echo signalled; exit 4' USR2; echo ready; "+idle)
 	graceful.Container.StopSignal = "SIGUSR2"
 	paused := l.contained("paused", "trap 'exit 6' TERM; echo ready; "+idle)
 	stubborn := l.contained("stubborn", "trap '' TERM; echo ready; sleep 1000")
@@ -181,7 +181,7 @@ func TestContainerStops(t *testing.T) {
 			t.Errorf("%+v", state)
 		}
 	}
-	l.says(graceful, "told")
+	l.says(graceful, "signalled")
 	l.eventually("the containers to be removed", func() bool { return len(l.containers()) == 0 })
 }
 

@@ -33,7 +33,7 @@ func TestUnitCredentials(t *testing.T) {
 		want := "setting 644 " + owner + "\ntoken 400 " + owner + "\nfor " + owner + "\nrate=0.1\n/"
 		l.says(spec, want)
 		_, rest, _ := strings.Cut(l.log(spec), "rate=0.1\n")
-		l.eventually("the folder to be told", func() bool {
+		l.eventually("the folder in the log", func() bool {
 			_, rest, _ = strings.Cut(l.log(spec), "rate=0.1\n")
 			return strings.HasSuffix(rest, "\n")
 		})

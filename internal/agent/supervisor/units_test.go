@@ -116,7 +116,7 @@ func TestUnitSecrets(t *testing.T) {
 	} {
 		if output := l.sh("setpriv --reuid nobody --clear-groups sh -c \"" + ask +
 			"\" 2>&1 || true"); strings.Contains(output, "psecret") {
-			t.Errorf("%s tells the secret:\n%s", ask, output)
+			t.Errorf("%s reveals the secret:\n%s", ask, output)
 		}
 	}
 }

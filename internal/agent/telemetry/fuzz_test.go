@@ -21,7 +21,7 @@ func FuzzListening(f *testing.F) {
 		ports := map[int]bool{}
 		err := addListening(ports, strings.NewReader(table))
 		if lines := strings.Count(table, "\n"); len(ports) > lines {
-			t.Errorf("%d lines tell of %d ports", lines, len(ports))
+			t.Errorf("%d lines yield %d ports", lines, len(ports))
 		}
 		for port := range ports {
 			if port < 0 || port > 65535 {

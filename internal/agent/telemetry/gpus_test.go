@@ -145,7 +145,7 @@ func TestBoot(t *testing.T) {
 	on := Settings{Proc: proc, GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
 	boot := func() string { return on.sampleGPUs(t.Context(), &owners{settings: on}).Boot }
 	if got := boot(); got != "" {
-		t.Errorf("of a host that does not tell, it is %q", got)
+		t.Errorf("on a host without a boot ID, it is %q", got)
 	}
 	if err := os.MkdirAll(filepath.Join(proc, "sys/kernel/random"), 0o700); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestHistoryFile(t *testing.T) {
 		}
 		want, got = before.report(Memory, now.Add(Interval)), after.report(Memory, now.Add(Interval))
 		if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); diff != "" {
-			t.Errorf("after %d samples and another, it is told otherwise (-want +got):\n%s", samples, diff)
+			t.Errorf("after %d samples and another, the report differs (-want +got):\n%s", samples, diff)
 		}
 	}
 	left, err := os.ReadDir(folder)

@@ -94,14 +94,14 @@ func TestPeers(t *testing.T) {
 
 	found := askBy(t, ours, port, all...)
 	if len(found.Reports) != 1 || found.Reports["node1"].Samples == 0 {
-		t.Errorf("the cluster's own agents told %+v", found)
+		t.Errorf("the cluster's own agents reported %+v", found)
 	}
 	if len(found.Failures) != 1 || !strings.Contains(found.Failures["node2"], "refused") {
 		t.Errorf("failures are %v", found.Failures)
 	}
 	found = askBy(t, theirs, port, all...)
 	if len(found.Reports) != 0 || !strings.Contains(found.Failures["node1"], "certificate") {
-		t.Errorf("agents of another cluster were told %+v", found)
+		t.Errorf("agents of another cluster received %+v", found)
 	}
 	// Knowing only the name is not enough either.
 	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // that is the point
@@ -152,7 +152,7 @@ func TestNewKeyIsHandedOut(t *testing.T) {
 			port := answerPeers(t, test.server, newResident(t).Handler())
 			found := askBy(t, test.client, port, Peer{"node1", "127.0.0.1"})
 			if _, answered := found.Reports["node1"]; answered == test.refused {
-				t.Errorf("it told: %t; %v", answered, found.Failures)
+				t.Errorf("it answered: %t; %v", answered, found.Failures)
 			}
 		})
 	}

@@ -305,7 +305,7 @@ func TestOnceWaits(t *testing.T) {
 		}))
 		if err != nil || report.Starting || len(report.GPUs.GPUs) != 1 ||
 			report.Devices["GPU-1"].Utilisation.Last == nil {
-			t.Errorf("it tells of %+v, measured as %+v, %v", report.GPUs, report.Devices, err)
+			t.Errorf("it reports %+v, measured as %+v, %v", report.GPUs, report.Devices, err)
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("an instance uses %+v", use)
 	}
 	if _, found := report.Instances["ended"]; found {
-		t.Error("an instance that has ended is told of")
+		t.Error("an instance that has ended is reported")
 	}
 	if h.instances["ended"] == nil || h.instances["ended long ago"] != nil || h.gpus["GPU-2"] != nil ||
 		len(h.seen) != 3 {
@@ -358,7 +358,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d samples are remembered, want %d", all.Samples, capacity)
 	}
 	if late := h.report(Interval, at(last+100)); late.Samples != 1 || !late.SampledAt.Equal(at(last)) {
-		t.Errorf("a resident that measures no more tells of %d samples, the last at %s", late.Samples, late.SampledAt)
+		t.Errorf("a resident that measures no more reports %d samples, the last at %s", late.Samples, late.SampledAt)
 	}
 }
 
@@ -394,7 +394,7 @@ func TestResidentGoesOn(t *testing.T) {
 		}
 		report := r.Report(Memory)
 		if report.Samples < 11 || report.Since.After(begin) || report.SampledAt.Before(begin.Add(time.Minute)) {
-			t.Errorf("it tells of %d samples from %s to %s", report.Samples, report.Since, report.SampledAt)
+			t.Errorf("it reports %d samples from %s to %s", report.Samples, report.Since, report.SampledAt)
 		}
 		cancel()
 		r.Run(ctx)

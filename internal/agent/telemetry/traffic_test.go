@@ -153,10 +153,10 @@ func TestUnitLook(t *testing.T) {
 	}
 }
 
-// TestResidentTellsTraffic: the traffic of an instance with its own network is reported, and that of one on its host's
-// only if systemd counts it; otherwise the reason is. The conformance suite shows that the values are above 0 when they
-// should be.
-func TestResidentTellsTraffic(t *testing.T) {
+// TestResidentReportsTraffic: the traffic of an instance with its own network is reported, and that of one on its
+// host's only if systemd counts it; otherwise the reason is. The conformance suite shows that the values are above 0
+// when they should be.
+func TestResidentReportsTraffic(t *testing.T) {
 	apart, unit, other := t.Name()+"-apart", t.Name()+"-unit", t.Name()+"-other"
 	startApart(t, apart)
 	start(t, unit, "echo ready; read never")

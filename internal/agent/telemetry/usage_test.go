@@ -100,12 +100,12 @@ func TestUnmeasured(t *testing.T) {
 		answers  map[string]Answer
 		want     bool
 	}{
-		"it is told of":             {"mark", map[string]Answer{"a": answer}, false},
+		"it is reported":            {"mark", map[string]Answer{"a": answer}, false},
 		"it is not":                 {"another", map[string]Answer{"a": answer}, true},
 		"another host's agent does": {"mark", map[string]Answer{"a": {}, "b": answer}, true},
 		"it does not run":           {"", map[string]Answer{"a": answer}, false},
 		"its agent did not answer":  {"mark", map[string]Answer{"a": {Why: "no agent"}, "b": answer}, false},
-		"a GPU is told of":          {"mark", map[string]Answer{"a": withGPU("GPU-1")}, false},
+		"a GPU is reported":         {"mark", map[string]Answer{"a": withGPU("GPU-1")}, false},
 		"a GPU is not":              {"mark", map[string]Answer{"a": answer, "b": withGPU("GPU-2")}, true},
 		"its host has none":         {"mark", map[string]Answer{"b": answer}, false},
 	} {

@@ -30,6 +30,6 @@ func TestSilentBus(t *testing.T) {
 	}()
 	t.Cleanup(func() { _ = listener.Close() })
 	if traffic, err := (&Manager{}).Traffic(ctx); err == nil {
-		t.Errorf("it told %v", traffic)
+		t.Errorf("it returned %v", traffic)
 	}
 }

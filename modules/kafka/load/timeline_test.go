@@ -55,6 +55,6 @@ func TestTimeline(t *testing.T) {
 		l.tick(at.Add(time.Duration(i)*time.Second), 7, 0)
 	}
 	if got := len(reportOf(newLedger(), l).Seconds); got != longest {
-		t.Errorf("it tells of %d seconds", got)
+		t.Errorf("it reports %d seconds", got)
 	}
 }

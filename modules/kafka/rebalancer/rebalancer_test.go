@@ -50,8 +50,8 @@ func (h hook) path() string {
 	return "/joined"
 }
 
-// tell calls a hook through the controller's client, or asks for its progress.
-func tell(t *testing.T, address, location string, h hook) (meter.Reply, error) {
+// send calls a hook through the controller's client, or asks for its progress.
+func send(t *testing.T, address, location string, h hook) (meter.Reply, error) {
 	t.Helper()
 	return meter.CallHook(acctest.Bounded(t), domain.ScalingHook{URL: address + h.path()}, h.ID, location, h)
 }
@@ -61,7 +61,7 @@ func follow(t *testing.T, address string, h hook) {
 	t.Helper()
 	location := ""
 	acctest.Eventually(t, h.Hook+" to be done", func() bool {
-		reply, err := tell(t, address, location, h)
+		reply, err := send(t, address, location, h)
 		if _, transient := errors.AsType[*meter.TransientError](err); transient {
 			return false // retried, as by the controller
 		}
@@ -106,12 +106,12 @@ func TestUpAndDown(t *testing.T) {
 	b := newBed(t, someFactors())
 	address, _ := b.start()
 	up := hookCall(afterAddition, "up", 3, 4, 3)
-	reply, err := tell(t, address, "", up)
+	reply, err := send(t, address, "", up)
 	if err != nil || reply.Done || reply.Location != address+"/changes/up" {
 		t.Fatalf("it is %+v, %v", reply, err)
 	}
 	acctest.Eventually(t, "the broker to be waited for", func() bool {
-		reply, err := tell(t, address, reply.Location, up)
+		reply, err := send(t, address, reply.Location, up)
 		return err == nil && reply.Progress == "waiting for broker 3"
 	})
 	b.set(func() { b.brokers[3] = true })
@@ -155,7 +155,7 @@ func TestKilled(t *testing.T) {
 	b.brokers[3], b.stuck = true, true
 	address, kill := b.start()
 	up := hookCall(afterAddition, "up", 3, 4, 3)
-	if _, err := tell(t, address, "", up); err != nil {
+	if _, err := send(t, address, "", up); err != nil {
 		t.Fatal(err)
 	}
 	begun := func() (count int) {
@@ -165,15 +165,15 @@ func TestKilled(t *testing.T) {
 	acctest.Eventually(t, "a reassignment", func() bool { return begun() == 1 })
 	kill()
 	address, kill = b.start()
-	if reply, err := tell(t, address, address+"/changes/up", up); err != nil || reply.Done || reply.Location != "" {
+	if reply, err := send(t, address, address+"/changes/up", up); err != nil || reply.Done || reply.Location != "" {
 		t.Errorf("the next one says %+v, %v", reply, err)
 	}
-	reply, err := tell(t, address, "", up)
+	reply, err := send(t, address, "", up)
 	if err != nil {
 		t.Fatal(err)
 	}
 	acctest.Eventually(t, "the reassignment to be found", func() bool {
-		reply, err := tell(t, address, reply.Location, up)
+		reply, err := send(t, address, reply.Location, up)
 		return err == nil && strings.HasPrefix(reply.Progress, "0 of ")
 	})
 	if begun() != 1 {
@@ -186,7 +186,7 @@ func TestKilled(t *testing.T) {
 	// If it is killed, and its successor is not called, no throttle remains.
 	b.set(func() { b.stuck = true })
 	before := begun()
-	if _, err := tell(t, address, "", hookCall(beforeRemoval, "down", 4, 3, 3)); err != nil {
+	if _, err := send(t, address, "", hookCall(beforeRemoval, "down", 4, 3, 3)); err != nil {
 		t.Fatal(err)
 	}
 	acctest.Eventually(t, "a reassignment", func() bool { return begun() > before })
@@ -209,7 +209,7 @@ func TestCalledOff(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		"by what is told next": {
+		"by the next hook": {
 			func(t *testing.T, address string) { follow(t, address, hookCall(afterAddition, "up", 2, 3)) },
 		},
 	} {
@@ -230,7 +230,7 @@ func TestCalledOff(t *testing.T) {
 			test.callOff(t, address)
 			acctest.Eventually(t, "all brokers to have as much",
 				func() bool { return statusFrom(t, address).Skew < 0.2 })
-			if reply, err := tell(t, address, address+"/changes/down", down); err != nil || reply.Done ||
+			if reply, err := send(t, address, address+"/changes/down", down); err != nil || reply.Done ||
 				reply.Location != "" {
 				t.Errorf("of what was called off, it says %+v, %v", reply, err)
 			}
@@ -244,7 +244,7 @@ func TestBrokerDown(t *testing.T) {
 	b.brokers[3], b.stuck = true, true
 	address, _ := b.start()
 	up := hookCall(afterAddition, "up", 3, 4, 3)
-	if _, err := tell(t, address, "", up); err != nil {
+	if _, err := send(t, address, "", up); err != nil {
 		t.Fatal(err)
 	}
 	acctest.Eventually(t, "a reassignment", func() (moving bool) {
@@ -253,7 +253,7 @@ func TestBrokerDown(t *testing.T) {
 	})
 	b.set(func() { b.brokers[3], b.stuck = false, false })
 	acctest.Eventually(t, "the broker to be waited for", func() bool {
-		reply, err := tell(t, address, address+"/changes/up", up)
+		reply, err := send(t, address, address+"/changes/up", up)
 		return err == nil && reply.Progress == "waiting for broker 3"
 	})
 	b.set(func() { b.brokers[3] = true })
@@ -285,7 +285,7 @@ func TestRefused(t *testing.T) {
 		"negative":      {hookCall(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reply, err := tell(t, address, "", test.call); err == nil || !strings.Contains(err.Error(), test.want) {
+			if reply, err := send(t, address, "", test.call); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it is %+v, %v", reply, err)
 			}
 		})
@@ -315,7 +315,7 @@ func TestUnreachable(t *testing.T) {
 	b := newBed(t, someFactors())
 	address, _ := b.start()
 	b.cluster.Close()
-	_, err := tell(t, address, "", hookCall(beforeRemoval, "1", 4, 3, 3))
+	_, err := send(t, address, "", hookCall(beforeRemoval, "1", 4, 3, 3))
 	if _, transient := err.(*meter.TransientError); !transient { //nolint:errorlint // exactly this type
 		t.Errorf("the error is %v", err)
 	}

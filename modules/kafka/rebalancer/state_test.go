@@ -75,7 +75,7 @@ func TestPlan(t *testing.T) {
 		state          state
 		brokers, gones []int32
 	}{
-		"nobody has told": {
+		"no hook was called": {
 			plan{}, state{map[int32]bool{0: true, 1: true}, on(0)}, []int32{0, 1}, nil,
 		},
 		"one is down, and has something": {
