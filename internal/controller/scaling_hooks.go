@@ -126,8 +126,8 @@ func (s *scaler) converse(
 	})
 }
 
-// beforeRemoval calls the hook about the members to be removed, and records in came that it was told. They stay unless
-// it succeeds. The context calls is cancelled if the removal is called off.
+// beforeRemoval calls the hook about the members to be removed, and records in came that it was called. They stay
+// unless it succeeds. The context calls is cancelled if the removal is called off.
 func (s *scaler) beforeRemoval(
 	ctx, calls context.Context, policy domain.AutoscalingPolicy, c change, gone leaving, came *carried,
 ) error {
@@ -215,7 +215,7 @@ func (f *followed) stopHooks(why error) {
 }
 
 // heedHooks updates the state of a policy's hooks before it decides. No member is removed while a hook is at work, or
-// until the change it was told about is carried out.
+// until the change that it was called for is carried out.
 func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	if f.changing || slices.ContainsFunc(f.calls.of(domain.AfterAddition), domain.HookCall.AtWork) {
 		a.seen.Busy = cmp.Or(a.seen.Busy, "a hook is at work")

@@ -100,7 +100,7 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
 	if policy.Hooks.BeforeRemoval != nil {
 		return leaving{}, &staysError{
-			"the engine chooses which members are removed, so hook before_removal can't be told: leave it out",
+			"the engine chooses which members are removed, so hook before_removal can't be called with their names: leave it out",
 		}
 	}
 	if len(working) > 0 {

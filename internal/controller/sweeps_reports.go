@@ -25,9 +25,9 @@ type reporter struct {
 	// woken is signalled when a hook call has ended.
 	woken chan struct{}
 
-	mu       sync.Mutex
-	telling  map[reportKey]bool
-	finished map[reportKey]error
+	mu        sync.Mutex
+	reporting map[reportKey]bool
+	finished  map[reportKey]error
 	// next is when a sweep's hook may be called again after a failure, and pauses is the last interval, by sweep ID.
 	next   map[string]time.Time
 	pauses map[string]time.Duration
@@ -42,7 +42,7 @@ type reportKey struct {
 
 func newReporter() *reporter {
 	return &reporter{
-		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, finished: map[reportKey]error{},
+		woken: make(chan struct{}, 1), reporting: map[reportKey]bool{}, finished: map[reportKey]error{},
 		next: map[string]time.Time{}, pauses: map[string]time.Duration{},
 	}
 }
@@ -122,10 +122,10 @@ func (r *reporter) call(
 	ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time,
 ) {
 	key := keyOf(f, run, report)
-	if r.telling[key] || due.After(now) || len(r.telling) >= reportsAtOnce {
+	if r.reporting[key] || due.After(now) || len(r.reporting) >= reportsAtOnce {
 		return
 	}
-	r.telling[key] = true
+	r.reporting[key] = true
 	hook, body := *f.spec.OnFinish, reportBody{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
 	go func() {
 		_, err := meter.Call(ctx, hook, body)
@@ -134,7 +134,7 @@ func (r *reporter) call(
 				"run", run, "error", err)
 		}
 		r.mu.Lock()
-		delete(r.telling, key)
+		delete(r.reporting, key)
 		r.finished[key] = err
 		r.mu.Unlock()
 		select {

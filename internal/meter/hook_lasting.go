@@ -22,8 +22,8 @@ import (
 
 // Timeouts of single requests to a long-running hook: the initial request and a poll.
 const (
-	longestTelling = domain.MaxHookTimeout
-	longestLook    = 30 * time.Second
+	longestCall = domain.MaxHookTimeout
+	longestLook = 30 * time.Second
 )
 
 const (
@@ -74,7 +74,7 @@ func CallHook(ctx context.Context, hook domain.ScalingHook, id, location string,
 		}
 		return Reply{Done: true}, nil
 	}
-	address, limit := hook.URL, longestTelling
+	address, limit := hook.URL, longestCall
 	if location != "" {
 		address, limit = location, longestLook
 	}

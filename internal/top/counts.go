@@ -15,7 +15,7 @@ func counts(r overview.Reading, group string) [][]line {
 	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
 		if policy := r.Policies[key].Spec; policy.Group == group {
 			rows = append(rows, []line{
-				count(r, policy), slices.Concat(steering(policy), telling(r, policy), asking(r, policy)), {}, {}, {},
+				count(r, policy), slices.Concat(steering(policy), hooksAtWork(r, policy), asking(r, policy)), {}, {}, {},
 				{}, {},
 			})
 		}
@@ -39,8 +39,8 @@ func count(r overview.Reading, policy domain.AutoscalingPolicy) line {
 // longestProgress limits how much of a hook's progress is shown, in characters.
 const longestProgress = 24
 
-// telling shows which hooks of a policy are at work, and their progress.
-func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
+// hooksAtWork shows which hooks of a policy are at work, and their progress.
+func hooksAtWork(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
 	for _, call := range r.Hooks[policy.Key()].Calls {
 		if !call.AtWork() {

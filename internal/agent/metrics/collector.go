@@ -100,87 +100,87 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	if report.Samples == 0 {
 		return
 	}
-	newTeller(to, c.node).host(report)
+	newSeries(to, c.node).host(report)
 	for _, gpu := range report.GPUs.GPUs {
-		newTeller(to, c.node, gpu.UUID, gpu.Model).gpu(gpu)
+		newSeries(to, c.node, gpu.UUID, gpu.Model).gpu(gpu)
 	}
 	for id, instance := range report.Instances {
-		newTeller(to, c.node, id).member(instance)
+		newSeries(to, c.node, id).member(instance)
 	}
 }
 
-// teller exports metrics with these label values.
-type teller struct {
+// series exports metrics with these label values.
+type series struct {
 	to     chan<- prometheus.Metric
 	labels []string
 }
 
-// newTeller returns a teller. Labels have to be valid UTF-8, which a driver's GPU names and a policy's metric names may
+// newSeries returns a series. Labels have to be valid UTF-8, which a driver's GPU names and a policy's metric names may
 // not be.
-func newTeller(to chan<- prometheus.Metric, labels ...string) teller {
+func newSeries(to chan<- prometheus.Metric, labels ...string) series {
 	for i, label := range labels {
 		labels[i] = strings.ToValidUTF8(label, "\uFFFD")
 	}
-	return teller{to, labels}
+	return series{to, labels}
 }
 
 // value exports a value, multiplied by its unit, unless it is nil.
-func (t teller) value(of quantity, unit float64, value *float64) {
+func (s series) value(of quantity, unit float64, value *float64) {
 	if value != nil {
-		t.to <- prometheus.MustNewConstMetric(of.description, of.kind, *value*unit, t.labels...)
+		s.to <- prometheus.MustNewConstMetric(of.description, of.kind, *value*unit, s.labels...)
 	}
 }
 
-// whole is [teller.value] for integers.
-func whole[T int | int64](t teller, of quantity, unit float64, value *T) {
+// whole is [series.value] for integers.
+func whole[T int | int64](s series, of quantity, unit float64, value *T) {
 	if value != nil {
-		t.value(of, unit, new(float64(*value)))
+		s.value(of, unit, new(float64(*value)))
 	}
 }
 
-func (t teller) host(report telemetry.Report) {
+func (s series) host(report telemetry.Report) {
 	h := report.Host
-	t.value(sampled, 1, new(float64(report.SampledAt.UnixMilli())/1000))
-	whole(t, hostCPUs, 1, &h.TotalCPUs)
-	t.value(hostBusy, 1, h.CPUs.Last)
-	t.value(hostSeconds, 1, &h.BusySeconds)
-	whole(t, hostMemory, mebibyte, &h.TotalMemoryMiB)
-	t.value(hostUsed, mebibyte, h.MemoryMiB.Last)
-	t.value(hostLoad, 1, h.Load.Last)
+	s.value(sampled, 1, new(float64(report.SampledAt.UnixMilli())/1000))
+	whole(s, hostCPUs, 1, &h.TotalCPUs)
+	s.value(hostBusy, 1, h.CPUs.Last)
+	s.value(hostSeconds, 1, &h.BusySeconds)
+	whole(s, hostMemory, mebibyte, &h.TotalMemoryMiB)
+	s.value(hostUsed, mebibyte, h.MemoryMiB.Last)
+	s.value(hostLoad, 1, h.Load.Last)
 	if h.DiskMiB.Last != nil {
-		whole(t, hostDisk, mebibyte, &h.TotalDiskMiB)
+		whole(s, hostDisk, mebibyte, &h.TotalDiskMiB)
 	}
-	t.value(hostDiskUsed, mebibyte, h.DiskMiB.Last)
-	t.value(hostReceived, 1, h.ReceivedBytes)
-	t.value(hostSent, 1, h.SentBytes)
+	s.value(hostDiskUsed, mebibyte, h.DiskMiB.Last)
+	s.value(hostReceived, 1, h.ReceivedBytes)
+	s.value(hostSent, 1, h.SentBytes)
 	if report.GPUs.Unknown == "" {
-		whole(t, hostGPUs, 1, new(len(report.GPUs.GPUs)))
+		whole(s, hostGPUs, 1, new(len(report.GPUs.GPUs)))
 	}
 }
 
-func (t teller) gpu(g domain.GPU) {
+func (s series) gpu(g domain.GPU) {
 	healthy := 1
 	if g.Trouble != "" {
 		healthy = 0
 	}
-	whole(t, gpuHealthy, 1, &healthy)
-	t.value(gpuUtilisation, percent, g.Utilisation)
-	t.value(gpuCopying, percent, g.MemoryUtilisation)
+	whole(s, gpuHealthy, 1, &healthy)
+	s.value(gpuUtilisation, percent, g.Utilisation)
+	s.value(gpuCopying, percent, g.MemoryUtilisation)
 	if g.MemoryMiB > 0 {
-		whole(t, gpuMemory, mebibyte, &g.MemoryMiB)
+		whole(s, gpuMemory, mebibyte, &g.MemoryMiB)
 	}
-	whole(t, gpuUsed, mebibyte, g.MemoryUsedMiB)
-	whole(t, gpuTemperature, 1, g.TemperatureC)
-	t.value(gpuPower, 1, g.PowerW)
-	t.value(gpuPowerLimit, 1, g.PowerLimitW)
-	whole(t, gpuECCErrors, 1, g.ECCErrors)
-	whole(t, gpuXID, 1, g.XID)
+	whole(s, gpuUsed, mebibyte, g.MemoryUsedMiB)
+	whole(s, gpuTemperature, 1, g.TemperatureC)
+	s.value(gpuPower, 1, g.PowerW)
+	s.value(gpuPowerLimit, 1, g.PowerLimitW)
+	whole(s, gpuECCErrors, 1, g.ECCErrors)
+	whole(s, gpuXID, 1, g.XID)
 }
 
-func (t teller) member(i telemetry.InstanceReport) {
-	t.value(memberBusy, 1, i.CPUs.Last)
-	t.value(memberMemory, mebibyte, i.MemoryMiB.Last)
-	t.value(memberGPUMemory, mebibyte, i.GPUMemoryMiB.Last)
-	t.value(memberReceived, 1, i.ReceivedBytes)
-	t.value(memberSent, 1, i.SentBytes)
+func (s series) member(i telemetry.InstanceReport) {
+	s.value(memberBusy, 1, i.CPUs.Last)
+	s.value(memberMemory, mebibyte, i.MemoryMiB.Last)
+	s.value(memberGPUMemory, mebibyte, i.GPUMemoryMiB.Last)
+	s.value(memberReceived, 1, i.ReceivedBytes)
+	s.value(memberSent, 1, i.SentBytes)
 }

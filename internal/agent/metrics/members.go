@@ -21,6 +21,6 @@ func (m members) Describe(chan<- *prometheus.Desc) {}
 // Collect exports all members.
 func (m members) Collect(to chan<- prometheus.Metric) {
 	for _, of := range m() {
-		whole(newTeller(to, of.Cluster, of.Group, of.Role, of.Member, of.ID), memberInfo, 1, new(1))
+		whole(newSeries(to, of.Cluster, of.Group, of.Role, of.Member, of.ID), memberInfo, 1, new(1))
 	}
 }

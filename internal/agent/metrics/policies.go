@@ -80,7 +80,7 @@ func (p policies) Collect(to chan<- prometheus.Metric) {
 }
 
 func (s PolicyStatus) collect(to chan<- prometheus.Metric) {
-	t := newTeller(to, s.Cluster, s.Group, s.Role)
+	t := newSeries(to, s.Cluster, s.Group, s.Role)
 	whole(t, policyMin, 1, &s.Min)
 	whole(t, policyMax, 1, &s.Max)
 	whole(t, policyCurrent, 1, &s.Current)
@@ -90,12 +90,12 @@ func (s PolicyStatus) collect(to chan<- prometheus.Metric) {
 	whole(t, policyDesired, 1, &s.Desired)
 	t.value(policyDecided, 1, new(float64(s.DecidedAt.UnixMilli())/1000))
 	for name, m := range s.Metrics {
-		t := newTeller(to, s.Cluster, s.Group, s.Role, name)
+		t := newSeries(to, s.Cluster, s.Group, s.Role, name)
 		t.value(policyValue, 1, m.Value)
 		whole(t, policyProposed, 1, m.Count)
 	}
 	for name, value := range s.Guards {
-		t, readable := newTeller(to, s.Cluster, s.Group, s.Role, name), 0
+		t, readable := newSeries(to, s.Cluster, s.Group, s.Role, name), 0
 		if value != nil {
 			readable = 1
 		}
@@ -103,9 +103,9 @@ func (s PolicyStatus) collect(to chan<- prometheus.Metric) {
 		t.value(policyGuardValue, 1, value)
 	}
 	for resource, amount := range s.Recommended {
-		newTeller(to, s.Cluster, s.Group, s.Role, resource).value(policyRecommended, 1, &amount)
+		newSeries(to, s.Cluster, s.Group, s.Role, resource).value(policyRecommended, 1, &amount)
 	}
 	for outcome, n := range s.Decisions {
-		whole(newTeller(to, s.Cluster, s.Group, s.Role, outcome), policyDecisions, 1, &n)
+		whole(newSeries(to, s.Cluster, s.Group, s.Role, outcome), policyDecisions, 1, &n)
 	}
 }

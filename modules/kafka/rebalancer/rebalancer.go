@@ -86,8 +86,8 @@ func newRebalancer(k *kafka, rate int64) *rebalancer {
 	}
 }
 
-// tell starts a change, or continues one in progress.
-func (r *rebalancer) tell(ctx context.Context, h hook, brokers []int32) error {
+// start begins a change, or continues one in progress.
+func (r *rebalancer) start(ctx context.Context, h hook, brokers []int32) error {
 	r.mu.Lock()
 	plan := r.plan
 	r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *rebalancer) tell(ctx context.Context, h hook, brokers []int32) error {
 	} else {
 		r.plan = r.plan.joined(h.To)
 	}
-	r.toldAnew(false)
+	r.planChanged(false)
 	return nil
 }
 
@@ -145,12 +145,12 @@ func (r *rebalancer) callOff(id string) {
 		}
 		r.forget(id)
 	}
-	r.toldAnew(true)
+	r.planChanged(true)
 }
 
-// toldAnew wakes the loop after a hook's call. It forgets removals of brokers that are wanted again, since they must
+// planChanged wakes the loop after a hook's call. It forgets removals of brokers that are wanted again, since they must
 // not be taken for empty. The caller holds the lock.
-func (r *rebalancer) toldAnew(restore bool) {
+func (r *rebalancer) planChanged(restore bool) {
 	for id, c := range r.changes {
 		if c.leaves() && slices.ContainsFunc(c.brokers, func(b int32) bool { return !r.plan.leaving[b] }) {
 			r.forget(id)

@@ -131,7 +131,7 @@ func (r *rebalancer) handle(w http.ResponseWriter, q *http.Request, role, want s
 	ctx, cancel := context.WithTimeout(q.Context(), answerLimit)
 	defer cancel()
 	if err == nil {
-		err = r.tell(ctx, h, brokers)
+		err = r.start(ctx, h, brokers)
 	}
 	if err != nil {
 		serve.Fail(w, err)

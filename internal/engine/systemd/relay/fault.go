@@ -62,19 +62,19 @@ func (f fault) err() error {
 	case len(f.Problems) > 0:
 		return f.Problems.Problems()
 	}
-	return &toldError{f.Text, kinds[f.Kind]}
+	return &reportedError{f.Text, kinds[f.Kind]}
 }
 
-// toldError is an error reported by a host.
-type toldError struct {
+// reportedError is an error reported by a host.
+type reportedError struct {
 	text string
 	is   error
 }
 
-func (t *toldError) Error() string { return t.text }
+func (e *reportedError) Error() string { return e.text }
 
 // Unwrap returns which of the errors in kinds it is, or nil.
-func (t *toldError) Unwrap() error { return t.is }
+func (e *reportedError) Unwrap() error { return e.is }
 
 // Findings is the wire format of problems.
 type Findings []finding
