@@ -2,22 +2,17 @@ package provider
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	"github.com/trainyard/terraform-provider-trainyard/internal/provider/cluster"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -116,73 +111,6 @@ func TestPlanLooksAtWhatIsPlanned(t *testing.T) {
 	}
 	_, diagnostics = tf.plan("trainyard_group", tf.group("second", role{replicas: 1, port: 9002, cpus: 1}), nil)
 	fatalOn(t, nil, diagnostics)
-}
-
-func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
-	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
-	tf := newTerraform(t, stub)
-	hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType().TerraformType(t.Context())
-	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{
-		"name": providertest.Text("lab"), "hosts": tftypes.NewValue(hosts, tftypes.UnknownValue),
-	}), nil)
-	fatalOn(t, nil, diagnostics)
-	if planned["hosts"].IsKnown() {
-		t.Errorf("got hosts %s", planned["hosts"])
-	}
-	// The stored cluster has 4 CPUs; its planned capacity is unknown.
-	group, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 9000, cpus: 64}), nil)
-	fatalOn(t, nil, diagnostics)
-	if group["members"].IsKnown() {
-		t.Errorf("got members %s", group["members"])
-	}
-}
-
-// A group that is replaced by one of another name leaves its ports to it.
-func TestPlanOfReplacementReusesPorts(t *testing.T) {
-	old := providertest.ObservedGroup(t, false)
-	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}},
-		providertest.LabOf("local"))
-	providertest.Set(stub, old.Document)
-	tf := newTerraform(t, stub)
-	config := tf.group("other", role{replicas: 2, port: 9000})
-	if _, diagnostics := tf.plan("trainyard_group", config, nil); len(diagnostics) == 0 {
-		t.Fatal("the ports of a group that stays were not refused")
-	}
-	prior := maps.Clone(config)
-	prior["name"], prior["id"] = providertest.Text("g"), providertest.Text("lab/g")
-	_, diagnostics := tf.plan("trainyard_group", config, prior)
-	fatalOn(t, nil, diagnostics)
-	planned, diagnostics := tf.plan("trainyard_group", config, nil)
-	fatalOn(t, nil, diagnostics)
-	if got := providertest.TextsOf(t, planned["members"]); got["other-worker-0"] != "127.0.0.1:9000" {
-		t.Errorf("got members %v", got)
-	}
-}
-
-func TestPlanOfDestroyFreesPorts(t *testing.T) {
-	stub := providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {9000, 9001}}},
-		providertest.LabOf("local"))
-	providertest.Set(stub, providertest.ObservedGroup(t, false).Document)
-	tf := newTerraform(t, stub)
-	prior := tf.group("g", role{replicas: 2, port: 9000})
-	_, diagnostics := tf.plan("trainyard_group", nil, prior)
-	fatalOn(t, nil, diagnostics)
-	_, diagnostics = tf.plan("trainyard_group", tf.group("other", role{replicas: 2, port: 9000}), nil)
-	fatalOn(t, nil, diagnostics)
-}
-
-// A tainted group is replaced by itself, even if its members share no ports.
-func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
-	tf := newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")),
-		providertest.ObservedGroup(t, false).Document))
-	config := tf.group("g", role{replicas: 2, port: 9000})
-	_, diagnostics := tf.plan("trainyard_group", nil, config)
-	fatalOn(t, nil, diagnostics)
-	planned, diagnostics := tf.plan("trainyard_group", config, nil)
-	fatalOn(t, nil, diagnostics)
-	if got := providertest.TextsOf(t, planned["members"]); got["g-worker-0"] != "127.0.0.1:9000" {
-		t.Errorf("got members %v", got)
-	}
 }
 
 // readGroup refreshes a group's state.
@@ -319,93 +247,6 @@ func TestPreflightProblemsFailThePlan(t *testing.T) {
 	}
 }
 
-// A group that is replaced under its own name is planned as new: its present ports are not those that it will get.
-func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
-	old := providertest.ObservedGroup(t, false).Document
-	worker := old.Spec.Roles["worker"]
-	worker.Port = nil
-	old.Spec.Roles["worker"] = worker
-	stub := providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")), old)
-	tf := newTerraform(t, stub)
-	config := tf.group("g", role{replicas: 2})
-	update, diagnostics := tf.plan("trainyard_group", config, tf.readGroup(config))
-	fatalOn(t, nil, diagnostics)
-	if !update["members"].IsFullyKnown() {
-		t.Errorf("members that stay are not known: %s", update["members"])
-	}
-	planned, diagnostics := tf.plan("trainyard_group", config, nil)
-	fatalOn(t, nil, diagnostics)
-	if planned["members"].IsKnown() {
-		t.Errorf("got members %s", planned["members"])
-	}
-}
-
-func TestPlanDefersUnknownConfiguration(t *testing.T) {
-	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
-	config := tf.group("g", role{replicas: 1, port: 9000})
-	config["env"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String},
-		map[string]tftypes.Value{"A": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)})
-	planned, diagnostics := tf.plan("trainyard_group", config, nil)
-	fatalOn(t, nil, diagnostics)
-	if planned["members"].IsKnown() {
-		t.Errorf("got members %s", planned["members"])
-	}
-
-	// Triggers don't affect placement.
-	config = tf.group("g", role{replicas: 1, port: 9000})
-	config["triggers"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, tftypes.UnknownValue)
-	planned, diagnostics = tf.plan("trainyard_group", config, nil)
-	fatalOn(t, nil, diagnostics)
-	if !planned["members"].IsFullyKnown() {
-		t.Errorf("got members %s", planned["members"])
-	}
-}
-
-// TestPlanChecksRoomOfUnknownImages: a plan checks room for members whose image has yet to be
-// built, and counts it as taken.
-func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
-	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
-	for name, test := range map[string]struct {
-		first, second role
-		says          string
-	}{
-		"there is room": {
-			first: role{replicas: 1, port: 9000, cpus: 1}, second: role{replicas: 1, port: 9100, cpus: 1},
-		},
-		"more than a host has": {first: role{replicas: 1, port: 9000, cpus: 5}, says: "requests 5 CPUs"},
-		"a port that is taken": {first: role{replicas: 2, port: 7999}, says: "8000"},
-		"nothing left for another": {
-			first: role{replicas: 1, port: 9000, cpus: 3}, second: role{replicas: 1, port: 9100, cpus: 2},
-			says: "1 of 4 CPUs free",
-		},
-		"the port of another": {
-			first: role{replicas: 1, port: 9000}, second: role{replicas: 1, port: 9000}, says: `group "first"`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tf := newTerraform(t, providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {8000}}},
-				providertest.LabOf("local")))
-			var messages []string
-			for i, r := range []role{test.first, test.second} {
-				if r.replicas == 0 {
-					continue
-				}
-				config := tf.group([]string{"first", "second"}[i], r)
-				config["image"] = unknown
-				planned, diagnostics := tf.plan("trainyard_group", config, nil)
-				messages = append(messages, details(diagnostics)...)
-				if planned["members"].IsKnown() {
-					t.Errorf("got members %s", planned["members"])
-				}
-			}
-			if got := strings.Join(messages, "\n"); (test.says == "") != (got == "") ||
-				!strings.Contains(got, test.says) {
-				t.Errorf("got %q, want %q", got, test.says)
-			}
-		})
-	}
-}
-
 // TestPlanOfSpreadBy: members can be spread by a label of any planned host, and unknown values defer the check.
 func TestPlanOfSpreadBy(t *testing.T) {
 	lab := providertest.LabOf("a")
@@ -451,25 +292,6 @@ func TestPlanOfSpreadBy(t *testing.T) {
 				t.Errorf("it says %q, want %q", message, test.refused)
 			}
 		})
-	}
-}
-
-// Placement is left open as long as anything that it depends on is unknown.
-func TestPlanDefersUnknownPlaces(t *testing.T) {
-	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
-	config := tf.group("g", role{replicas: 2, port: 9000, cpus: 5})
-	for _, at := range []string{
-		"", `.AttributeName("replicas")`, `.AttributeName("port")`, `.AttributeName("resources")`,
-		`.AttributeName("resources").AttributeName("cpus")`,
-	} {
-		open := maps.Clone(config)
-		at = `ElementKeyString("worker")` + at
-		open["roles"] = without(t, config["roles"], at)
-		planned, diagnostics := tf.plan("trainyard_group", open, nil)
-		fatalOn(t, nil, diagnostics)
-		if planned["members"].IsKnown() {
-			t.Errorf("without %s: members %s", at, planned["members"])
-		}
 	}
 }
 
@@ -551,36 +373,4 @@ func completion(t *testing.T, deadline string) tftypes.Value {
 	}
 	attributes["deadline"] = providertest.Text(deadline)
 	return tftypes.NewValue(typ, attributes)
-}
-
-// Memory that another kernel reported for this machine is no change, and more memory is.
-func TestPlanOfClusterKeepsMemory(t *testing.T) {
-	for stored, changes := range map[int64]bool{8000: false, 8010: false, 4000: true} {
-		tf := newTerraform(t, &providertest.Stub{})
-		config := tf.config("trainyard_cluster", map[string]tftypes.Value{"name": providertest.Text("lab")})
-		prior, diagnostics := tf.plan("trainyard_cluster", config, nil)
-		fatalOn(t, nil, diagnostics)
-		hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType()
-		value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{
-			Hosts: map[string]domain.Host{"local": providertest.Host("127.0.0.1", 4, stored, nil)},
-		}, cluster.Model{}).Hosts)
-		if diags.HasError() {
-			t.Fatal(diags)
-		}
-		prior["id"], prior["hosts"] = providertest.Text("lab"), providertest.Raw(t, value)
-		planned, diagnostics := tf.plan("trainyard_cluster", config, prior)
-		fatalOn(t, nil, diagnostics)
-		if got := !planned["hosts"].Equal(prior["hosts"]); got != changes {
-			t.Errorf("%d MiB stored: a change: %t, want %t", stored, got, changes)
-		}
-	}
-}
-
-func elementOf(t *testing.T, typ attr.Type) attr.Type {
-	t.Helper()
-	m, ok := typ.(types.MapType)
-	if !ok {
-		t.Fatalf("%s is no map", typ)
-	}
-	return m.ElemType
 }
