@@ -1,10 +1,7 @@
 package members
 
 import (
-	"maps"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
@@ -14,75 +11,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
-
-// moment is when the first task of these tests was created; each further one is a second later.
-var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
-// history creates the tasks of a service.
-type history struct {
-	service swarm.Service
-	tasks   []swarm.Task
-}
-
-// newHistory returns the service of worker 0 of a group "job" in run 2.
-func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
-	t.Helper()
-	member := domain.MemberSpec{
-		Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Host: "gpu1", Address: "job-worker-0:9000",
-		Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule,
-	}
-	rendered, err := spec.Render(member, spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps.Copy(rendered.Labels, labels)
-	if reason := labels[spec.LabelStop]; reason != "" {
-		rendered = spec.Stopped(rendered, domain.StopReason(reason))
-	}
-	return &history{service: swarm.Service{ID: "service", Spec: rendered}}
-}
-
-// task adds a task of a run in a state.
-func (h *history) task(run int, desired, state swarm.TaskState, code int, message string) *history {
-	n := len(h.tasks) + 1
-	at := moment.Add(time.Duration(n) * time.Second)
-	task := swarm.Task{
-		ID: "task" + strconv.Itoa(n), ServiceID: h.service.ID, NodeID: "node1", Slot: 1, DesiredState: desired,
-		Status: swarm.TaskStatus{State: state, Err: message, Timestamp: at.Add(time.Second / 2)},
-	}
-	task.CreatedAt = at
-	task.Spec = h.service.Spec.TaskTemplate
-	ran := *task.Spec.ContainerSpec
-	ran.Labels = maps.Clone(ran.Labels)
-	ran.Labels[spec.LabelRun] = strconv.Itoa(run)
-	task.Spec.ContainerSpec = &ran
-	switch state {
-	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateShutdown:
-		task.Status.ContainerStatus = &swarm.ContainerStatus{ContainerID: "container" + strconv.Itoa(n), ExitCode: code}
-	}
-	h.tasks = append(h.tasks, task)
-	return h
-}
-
-// unplaced adds a task that waits for a host.
-func (h *history) unplaced(message string) {
-	h.task(2, swarm.TaskStateRunning, swarm.TaskStatePending, 0, message)
-	h.tasks[len(h.tasks)-1].NodeID = ""
-}
-
-func (h *history) view(node swarm.Node) view {
-	node.ID = "node1"
-	return view{
-		cluster: "lab", services: []swarm.Service{h.service}, seals: spec.SealsOf([]swarm.Service{h.service}),
-		tasks: dockerapi.TasksByService(h.tasks), nodes: dockerapi.NewNodes([]swarm.Node{node}),
-		known: func() (spec.Lookup, error) { return spec.Lookup{}, nil },
-	}
-}
-
-var ready = swarm.Node{
-	Status: swarm.NodeStatus{State: swarm.NodeStateReady},
-	Spec:   swarm.NodeSpec{Availability: swarm.NodeAvailabilityActive},
-}
 
 func TestObserveMember(t *testing.T) {
 	const (
@@ -373,103 +301,6 @@ func TestObserveLeaving(t *testing.T) {
 		if err != nil || len(observed) != want {
 			t.Errorf("on a node that is %s: observed %v (%v)", state, observed, err)
 		}
-	}
-}
-
-func TestRestartOf(t *testing.T) {
-	rule := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 2, Delay: domain.Duration(time.Second)}
-	ended := func(h *history) *history { return h.task(2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") }
-	for name, c := range map[string]struct {
-		labels map[string]string
-		tasks  func(h *history)
-		wanted bool
-		delay  time.Duration
-		// free means that it does not count.
-		free bool
-	}{
-		"runs": {
-			tasks: func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") },
-		},
-		"ended": {tasks: func(h *history) { ended(h) }, wanted: true, delay: time.Second},
-		"ended once more": {
-			map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
-			func(h *history) { ended(ended(h)) }, true, 2 * time.Second, false,
-		},
-		"ended too often": {
-			map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"},
-			func(h *history) { ended(ended(h)) }, false, 0, false,
-		},
-		"without its rule": {
-			labels: map[string]string{spec.LabelSpec: ""}, tasks: func(h *history) { ended(h) },
-		},
-		"restarted already": {
-			labels: map[string]string{spec.LabelRestarts: "1", spec.LabelRestarted: "task1"},
-			tasks:  func(h *history) { ended(h) },
-		},
-		"about to start": {tasks: func(h *history) { ended(h).unplaced("") }},
-		"stopped": {
-			labels: map[string]string{spec.LabelStop: "completed"}, tasks: func(h *history) { ended(h) },
-		},
-		"staged": {labels: map[string]string{spec.LabelStaged: "true"}, tasks: func(h *history) { ended(h) }},
-		"of an earlier run": {
-			tasks: func(h *history) { h.task(1, swarm.TaskStateShutdown, swarm.TaskStateFailed, 137, "") },
-		},
-		"completed": {
-			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") },
-		},
-		"rejected": {
-			tasks: func(h *history) {
-				h.task(2, swarm.TaskStateShutdown, swarm.TaskStateRejected, 0, "network trainyard-lab not found")
-			},
-			wanted: true, delay: time.Second,
-		},
-		"lost with its host": {
-			tasks:  func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateShutdown, 0, "") },
-			wanted: true, delay: time.Second, free: true,
-		},
-		"lost with its host, and had ended too often": {
-			labels: map[string]string{spec.LabelRestarts: "2", spec.LabelRestarted: "task1"},
-			tasks: func(h *history) {
-				ended(h).task(2, swarm.TaskStateShutdown, swarm.TaskStateOrphaned, 0, "")
-			},
-			wanted: true, delay: 4 * time.Second, free: true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHistory(t, rule, c.labels)
-			c.tasks(h)
-			r, wanted := restartOf(h.service, h.tasks)
-			if wanted != c.wanted || r.delay != c.delay {
-				t.Fatalf("wanted %v after %s, not %v after %s", wanted, r.delay, c.wanted, c.delay)
-			}
-			if !wanted {
-				return
-			}
-			counted := spec.NumberIn(c.labels, spec.LabelRestarts)
-			if !c.free {
-				counted++
-			}
-			next, changed := r.apply(h.service)
-			if !changed || spec.NumberIn(next.Labels, spec.LabelRestarts) != counted ||
-				next.Labels[spec.LabelRestarted] != r.after.ID || next.TaskTemplate.ForceUpdate != 1 ||
-				next.Labels[spec.LabelStarted] == "" {
-				t.Errorf("the restart is %v %+v", changed, next)
-			}
-			// A second restart after the same end does nothing.
-			again := h.service
-			again.Spec = next
-			if _, changed := r.apply(again); changed {
-				t.Error("it is restarted twice")
-			}
-			if _, wanted := restartOf(again, h.tasks); wanted {
-				t.Error("it is to be restarted twice")
-			}
-			stopped := h.service
-			stopped.Spec = spec.Stopped(h.service.Spec, domain.StopCompleted)
-			if _, changed := r.apply(stopped); changed {
-				t.Error("it is restarted after it was stopped")
-			}
-		})
 	}
 }
 
