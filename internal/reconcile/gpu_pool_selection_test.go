@@ -29,11 +29,11 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 		waits    bool
 		warned   string
 	}{
-		"until they tell": {
+		"until they report": {
 			selector: domain.DeviceSelector{MaxPerHost: 1},
 			gpus:     []map[string]domain.HostGPUs{starting, starting, dgx()}, want: both, waits: true,
 		},
-		"until they tell, as planned": {
+		"until they report, as planned": {
 			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()},
 			shown: both, want: both, waits: true,
 		},

@@ -47,9 +47,9 @@ func TestPreflightAsksOnEachHost(t *testing.T) {
 	}
 }
 
-// TestPreflightTellsOfResidents: members can't be started where the controller can't be; members that are
+// TestPreflightReportsNoResidents: members can't be started where the controller can't be; members that are
 // kept need no controller.
-func TestPreflightTellsOfResidents(t *testing.T) {
+func TestPreflightReportsNoResidents(t *testing.T) {
 	f := newFake()
 	f.traits.NoResidents = "there is no image of the controller"
 	d := decide(t, lab(), group(2, 3))

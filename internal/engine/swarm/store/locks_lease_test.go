@@ -74,8 +74,8 @@ func TestLockTakenOver(t *testing.T) {
 		renewing bool
 		reason   string
 	}{
-		"told by the release": {false, "bob@gpu2 took it over: destroy of group job"},
-		"told by a renewal":   {true, "bob@gpu2 took it over: destroy of group job"},
+		"noticed by the release": {false, "bob@gpu2 took it over: destroy of group job"},
+		"noticed by a renewal":   {true, "bob@gpu2 took it over: destroy of group job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, proxy := stored(t, "taken")
