@@ -206,13 +206,13 @@ func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domai
 	return stored, nil
 }
 
-// converge executes the difference between decision and observation, except for members that wait for their
+// converge executes the difference between decision and observation, except for running members that wait for their
 // turn in [Reconciler.roll].
 func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.Observed) error {
 	waiting := d.rolling(observed)
 	running := map[string]bool{}
 	for _, o := range observed {
-		running[o.Name] = !o.State.Ended()
+		running[o.Name] = o.State == domain.StateRunning
 	}
 	return r.carryOut(ctx, d,
 		slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return waiting[c.Member] && running[c.Member] }))

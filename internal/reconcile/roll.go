@@ -101,9 +101,9 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 	}
 }
 
-// inTurn returns the members as they count during an update: those that wait for their turn are as they should be,
-// despite their old specification, and those whose failure is tolerated run. Members that were just started also count
-// as running while others can follow.
+// inTurn returns the members as they count during an update: those that wait for their turn run as they should,
+// whatever became of them under their old specification, and those whose failure is tolerated run. Members that were
+// just started also count as running while others can follow.
 func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []domain.Observed {
 	rolling := d.rolling(observed)
 	hashes := make(map[string]string, len(d.Members))
@@ -115,7 +115,7 @@ func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []do
 	seen := slices.Clone(observed)
 	for i := range seen {
 		if rolling[seen[i].Name] {
-			seen[i].Hash = hashes[seen[i].Name]
+			seen[i].Hash, seen[i].State = hashes[seen[i].Name], domain.StateRunning
 		}
 		if others && seen[i].Role == role && arriving(seen[i]) {
 			seen[i].State = domain.StateRunning

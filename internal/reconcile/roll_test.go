@@ -133,6 +133,18 @@ func TestUpdateInTurns(t *testing.T) {
 			commands: "old old old old old old",
 			failure:  []string{"member mnist-worker-3", "rolled back"},
 		},
+		"it goes back, as do those that do not run yet": {
+			update: inTurns(2, domain.UpdateRollback),
+			plays: map[string][]play{
+				"mnist-worker-2": {lasts, {waits}, lasts}, "mnist-worker-3": {lasts, {exits(127)}, lasts},
+			},
+			turns: []string{
+				"new: ps-0 (6 run)", "new: worker-0 worker-1 (6 run)", "new: worker-2 worker-3 (6 run)",
+				"old: ps-0 worker-2 worker-3 (4 run)", "old: worker-0 worker-1 (6 run)",
+			},
+			commands: "old old old old old old",
+			failure:  []string{"member mnist-worker-3", "rolled back"},
+		},
 		"it goes back as a whole": {
 			update: inTurns(0, domain.UpdateRollback),
 			plays:  map[string][]play{"mnist-worker-3": {lasts, {exits(127)}, lasts}},
@@ -243,25 +255,29 @@ func TestNothingToGoBackTo(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotWaitForItsTurn: new members, members that have ended, and a rerun.
+// down are the states of a member that does not run.
+var down = map[string]func(o *domain.Observed){
+	"failed":               func(o *domain.Observed) { o.State = domain.StateFailed },
+	"between two attempts": func(o *domain.Observed) { o.State = domain.StateRestarting },
+	"not startable":        func(o *domain.Observed) { o.State, o.Unstarted = domain.StateRestarting, true },
+	"not started yet":      func(o *domain.Observed) { o.State = domain.StatePending },
+	"ended":                func(o *domain.Observed) { o.State = domain.StateCompleted },
+}
+
+// TestWhatDoesNotWaitForItsTurn: new members, and a rerun.
 func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(f *fake)
 		change  func(g *domain.Group)
 		workers int
 		want    []string
 	}{
 		"a new member": {
-			func(*fake) {}, func(*domain.Group) {}, 4,
+			func(*domain.Group) {}, 4,
 			[]string{"new: worker-3 (3 run)", "new: worker-0 worker-1 (4 run)", "new: worker-2 (4 run)"},
 		},
-		"a failed one": {
-			func(f *fake) { f.put("mnist-worker-2", func(o *domain.Observed) { o.State = domain.StateFailed }) },
-			func(*domain.Group) {}, 3, []string{"new: worker-2 (2 run)", "new: worker-0 worker-1 (3 run)"},
-		},
-		"a rerun": {func(*fake) {}, trigger("again"), 3, []string{"new: worker-0 worker-1 worker-2 (3 run)"}},
+		"a rerun": {trigger("again"), 3, []string{"new: worker-0 worker-1 worker-2 (3 run)"}},
 		"another count": {
-			func(*fake) {}, func(g *domain.Group) { g.Command = []string{"old"} }, 2,
+			func(g *domain.Group) { g.Command = []string{"old"} }, 2,
 			[]string{"old: worker-0 worker-1 (2 run)"},
 		},
 	} {
@@ -269,12 +285,53 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
 			f := newFake()
 			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), commanded("old", 0, 3, inTurns(2, ""), never)))
-			c.prepare(f)
 			s := &turns{fake: f}
 			spec := commanded("new", 0, c.workers, inTurns(2, ""), never)
 			c.change(&spec)
 			must(t, reconcile.Reconciler{Engine: s}.Update(within(t), spec))
 			if diff := cmp.Diff(c.want, s.taken); diff != "" {
+				t.Errorf("turns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDownBeforeAnUpdate: a member that does not run before an update does not wait for its turn.
+func TestDownBeforeAnUpdate(t *testing.T) {
+	for name, falls := range down {
+		t.Run(name, func(t *testing.T) {
+			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
+			f := newFake()
+			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), commanded("old", 0, 3, inTurns(2, ""), never)))
+			f.put("mnist-worker-2", falls)
+			s := &turns{fake: f}
+			must(t, reconcile.Reconciler{Engine: s}.Update(within(t), commanded("new", 0, 3, inTurns(2, ""), never)))
+			want := []string{"new: worker-2 (2 run)", "new: worker-0 worker-1 (3 run)"}
+			if diff := cmp.Diff(want, s.taken); diff != "" {
+				t.Errorf("turns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDownDuringAnUpdate: a member that goes down while it waits for its turn does not hold up the others.
+func TestDownDuringAnUpdate(t *testing.T) {
+	for name, falls := range down {
+		t.Run(name, func(t *testing.T) {
+			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
+			f := newFake()
+			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), commanded("old", 0, 3, inTurns(1, ""), never)))
+			s := &turns{fake: f}
+			e, calls := recorded(s)
+			calls.before = func(call string) error {
+				if call == "Stage" && len(s.taken) == 0 {
+					f.put("mnist-worker-2", falls)
+				}
+				return nil
+			}
+			must(t, reconcile.Reconciler{Engine: e}.Update(within(t), commanded("new", 0, 3, inTurns(1, ""), never)))
+			want := []string{"new: worker-0 (2 run)", "new: worker-1 (2 run)", "new: worker-2 (2 run)"}
+			if diff := cmp.Diff(want, s.taken); diff != "" {
 				t.Errorf("turns (-want +got):\n%s", diff)
 			}
 		})

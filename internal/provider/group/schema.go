@@ -287,8 +287,8 @@ func roleAttributes() map[string]schema.Attribute {
 		"update": schema.SingleNestedAttribute{
 			MarkdownDescription: "How a change is rolled out to running members. By default, to all at once: the " +
 				"members of a synchronous job have to agree on who takes part. " +
-				"For independent replicas, update a few at a time to keep serving. New members, members that have " +
-				"ended, and reruns (`triggers`) are not held back.",
+				"For independent replicas, update a few at a time to keep serving. New members, members that are " +
+				"down, and reruns (`triggers`) are not held back.",
 			Optional: true,
 			Attributes: map[string]schema.Attribute{
 				"parallelism": schema.Int64Attribute{
