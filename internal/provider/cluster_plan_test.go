@@ -48,6 +48,14 @@ func (tf terraform) swarm(change func(m *cluster.Model)) map[string]tftypes.Valu
 	return attributes
 }
 
+// clusterOfUnknownHosts returns the configuration of a cluster whose hosts are known only after the apply.
+func (tf terraform) clusterOfUnknownHosts(engineName string) map[string]tftypes.Value {
+	tf.t.Helper()
+	config := tf.swarm(func(m *cluster.Model) { m.Engine = types.StringValue(engineName) })
+	config["hosts"] = tftypes.NewValue(config["hosts"].Type(), tftypes.UnknownValue)
+	return config
+}
+
 // modelOf returns the model for a cluster's attributes.
 func modelOf(t *testing.T, attributes map[string]tftypes.Value) (m cluster.Model) {
 	t.Helper()
@@ -141,11 +149,9 @@ func TestPlanOfNoResidents(t *testing.T) {
 	expectNoChange(t, tf, "without residents", config, state)
 
 	relabelled := tf.swarm(func(m *cluster.Model) { m.Hosts["gpu2"] = cluster.HostModel{Address: new("ssh://gpu2")} })
-	unknown := tf.swarm(nil)
-	unknown["hosts"] = tftypes.NewValue(unknown["hosts"].Type(), tftypes.UnknownValue)
 	for name, plan := range map[string]struct{ config, state map[string]tftypes.Value }{
 		"creation": {config, nil}, "change": {relabelled, state},
-		"creation of hosts that are not known yet": {unknown, nil},
+		"creation of hosts that are not known yet": {tf.clusterOfUnknownHosts("swarm"), nil},
 	} {
 		_, diagnostics := tf.plan("trainyard_cluster", plan.config, plan.state)
 		if len(diagnostics) != 1 || !diagnostics[0].Attribute.Equal(

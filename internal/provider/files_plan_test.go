@@ -189,6 +189,20 @@ func TestPlanOfFiles(t *testing.T) {
 	unchanged("a host is away", l.refreshed(state), true)
 }
 
+// A host that joins the cluster by the same plan gets the files, though its address is not known yet.
+func TestPlanOfFilesForNewHost(t *testing.T) {
+	l := newFilesLab(t, "gpu1")
+	config := l.files("process", nil)
+	state := l.applied(config, nil)
+	_, diagnostics := l.plan("trainyard_cluster", l.clusterOfUnknownHosts("process"), nil)
+	fatalOn(t, nil, diagnostics)
+	planned, diagnostics := l.plan(theFiles, config, l.refreshed(state))
+	fatalOn(t, nil, diagnostics)
+	if planned["hosts"].IsKnown() || !planned["path"].Equal(state["path"]) {
+		t.Errorf("planned path %s on %s", planned["path"], planned["hosts"])
+	}
+}
+
 // Unknown values defer reading the source.
 func TestPlanOfUnknownFiles(t *testing.T) {
 	l := newFilesLab(t, "gpu1")

@@ -401,18 +401,19 @@ func TestPlanOfImage(t *testing.T) {
 	}
 }
 
-// A host that joins the cluster by the same plan gets the image.
+// A host that joins the cluster by the same plan gets the image, whether or not its address is known yet.
 func TestPlanOfImageForNewHost(t *testing.T) {
 	file, _ := archiveFile(t, "")
 	l := newImageLab(t, "gpu1")
 	state := l.applied(l.archive(file), nil)
-	cluster := l.swarm(nil)
-	_, diagnostics := l.plan("trainyard_cluster", cluster, nil)
-	fatalOn(t, nil, diagnostics)
-	planned, diagnostics := l.plan(theImage, l.archive(file), l.refreshed(state))
-	fatalOn(t, nil, diagnostics)
-	if got := l.model(planned); !got.Hosts.IsUnknown() || got.ImageID.IsUnknown() {
-		t.Errorf("planned %s on %s", got.ImageID, got.Hosts)
+	for _, cluster := range []map[string]tftypes.Value{l.swarm(nil), l.clusterOfUnknownHosts("swarm")} {
+		_, diagnostics := l.plan("trainyard_cluster", cluster, nil)
+		fatalOn(t, nil, diagnostics)
+		planned, diagnostics := l.plan(theImage, l.archive(file), l.refreshed(state))
+		fatalOn(t, nil, diagnostics)
+		if got := l.model(planned); !got.Hosts.IsUnknown() || got.ImageID.IsUnknown() {
+			t.Errorf("planned %s on %s", got.ImageID, got.Hosts)
+		}
 	}
 }
 

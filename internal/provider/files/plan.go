@@ -92,7 +92,8 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 			return
 		}
 		have := resourcekit.TextsIn(prior.Hosts)
-		if !slices.ContainsFunc(cluster.Spec.HostNames(), func(host string) bool { return have[host] != digest }) {
+		lacking := func(host string) bool { return have[host] != digest }
+		if cluster.Settled && !slices.ContainsFunc(cluster.Spec.HostNames(), lacking) {
 			planned.Hosts = prior.Hosts
 			return
 		}

@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -104,12 +103,13 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 	if planned.ImageID.IsUnknown() {
 		return
 	}
-	hosts, err := r.hostsOf(ctx, planned.Cluster, reconciler.Engine)
+	cluster, err := r.Session.PlannedCluster(ctx, planned.Cluster.Key())
 	if err != nil {
 		resourcekit.AddError(diags, resourcekit.Unable("plan", planned), err)
 		return
 	}
-	if !slices.ContainsFunc(hosts, func(host string) bool { return have[host] != planned.ImageID.ValueString() }) {
+	lacking := func(host string) bool { return have[host] != planned.ImageID.ValueString() }
+	if cluster.Settled && !slices.ContainsFunc(cluster.Spec.HostNames(), lacking) {
 		planned.Hosts = prior.Hosts
 	}
 }
@@ -122,18 +122,4 @@ func held(have map[string]string, id string) bool {
 		}
 	}
 	return false
-}
-
-// hostsOf returns the hosts of the cluster as they will be at that point of the apply; none if unknown.
-func (r *imageResource) hostsOf(
-	ctx context.Context, cluster resourcekit.ClusterReference, eng engine.Engine,
-) ([]string, error) {
-	if planned, found := r.Session.Plans.Cluster(resourcekit.IDOf(cluster.Key())); found {
-		return planned.Spec.HostNames(), nil
-	}
-	document, err := engine.Cluster(ctx, eng)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return nil, err
-	}
-	return document.Spec.HostNames(), nil
 }
