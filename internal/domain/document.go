@@ -44,9 +44,12 @@ type GroupDocument struct {
 	Scaling bool              `json:"scaling,omitempty"`
 	// Sizes are what newly started members request, by role, where a policy has changed that.
 	Sizes map[string]Size `json:"sizes,omitempty"`
-	// MinRun is the revision from which on members must have been started. A rerun (changed triggers) and a restart of
-	// the whole group raise it.
+	// MinRun is the run from which on members must have been started. A rerun (changed triggers) and a restart of the
+	// whole group raise it.
 	MinRun int `json:"min_run"`
+	// EarlierRuns is the highest run of the members that were there before the document, as after an earlier document
+	// was lost. Runs count on from there.
+	EarlierRuns int `json:"earlier_runs,omitempty"`
 	// GroupRestarts counts the restarts of the whole group since the last rerun (restart scope "group"). StartedAt is
 	// the first start of a group that has been restarted; the deadline counts from there.
 	GroupRestarts int        `json:"group_restarts,omitempty"`
@@ -63,9 +66,12 @@ func (*GroupDocument) Kind() Kind { return GroupKind }
 // Key returns the group's name.
 func (d *GroupDocument) Key() string { return d.Spec.Name }
 
+// Run returns the run of members that start under this revision of the document.
+func (d *GroupDocument) Run() int { return d.EarlierRuns + d.Revision }
+
 // Rerun makes every member start again with the next write of the document, as if for the first time.
 func (d *GroupDocument) Rerun() {
-	d.MinRun = d.Revision + 1
+	d.MinRun = d.Run() + 1
 	d.GroupRestarts, d.StartedAt = 0, nil
 }
 
@@ -78,7 +84,7 @@ func (d *GroupDocument) Restart(started time.Time) {
 // Resume makes every member start again with the next write, within the present attempt of the run that began at
 // started.
 func (d *GroupDocument) Resume(started time.Time) {
-	d.MinRun = d.Revision + 1
+	d.MinRun = d.Run() + 1
 	d.StartedAt = &started
 }
 

@@ -32,6 +32,10 @@ func TestRerunAndRestart(t *testing.T) {
 			GroupDocument{Header: Header{Revision: 10}, MinRun: 11, GroupRestarts: 2, StartedAt: &started},
 		},
 		{"rerun", func() { doc.Revision = 12; doc.Rerun() }, GroupDocument{Header: Header{Revision: 12}, MinRun: 13}},
+		{
+			"rerun where there were earlier runs", func() { doc.EarlierRuns = 20; doc.Rerun() },
+			GroupDocument{Header: Header{Revision: 12}, MinRun: 33, EarlierRuns: 20},
+		},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, doc); diff != "" {
@@ -199,6 +203,7 @@ func TestDocumentsRoundTrip(t *testing.T) {
 			},
 			Counts:        rapid.MapOfN(text, rapid.Int(), 0, 3).Draw(t, "counts"),
 			MinRun:        rapid.Int().Draw(t, "min run"),
+			EarlierRuns:   rapid.Int().Draw(t, "earlier runs"),
 			GroupRestarts: rapid.Int().Draw(t, "restarts"),
 			StartedAt:     rapid.Ptr(moment, true).Draw(t, "started"),
 			Assignments:   rapid.MapOfN(text, assignment, 0, 3).Draw(t, "assignments"),

@@ -89,7 +89,7 @@ type MemberSpec struct {
 	Shared bool `json:"shared,omitempty"`
 	// Hash identifies the specification that this was rendered from. Equal hashes need no restart.
 	Hash string `json:"hash"`
-	// Run is the revision of the group's document under which the member was last (re)started.
+	// Run is the run in which the member was last (re)started, see [GroupDocument.Run].
 	Run int `json:"run"`
 
 	Image string `json:"image,omitempty"`

@@ -168,6 +168,10 @@ func (r Reconciler) allocateBy(
 	}
 	if stored {
 		decision.rerunIfEnded(previous.Decision, observed)
+	} else {
+		for _, o := range observed { // of a document that was lost
+			decision.Document.EarlierRuns = max(decision.Document.EarlierRuns, o.Run)
+		}
 	}
 	// Repeat the preflight checks of the plan, so that a group is never started in part.
 	problems, err = r.Preflight(ctx, decision, upToDate(decision, observed))
@@ -226,7 +230,7 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 	var stage []domain.MemberSpec
 	// The current run is started even if nothing is staged: that drops what an interrupted apply
 	// staged and never started.
-	runs := map[int]bool{d.Document.Revision: true}
+	runs := map[int]bool{d.Document.Run(): true}
 	for _, change := range changes {
 		if change.Action == ActionRemove {
 			remove = append(remove, change.Member)
@@ -236,7 +240,7 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 		if err != nil {
 			return err
 		}
-		spec.Run, spec.Secrets = cmp.Or(change.Run, d.Document.Revision), r.Secrets
+		spec.Run, spec.Secrets = cmp.Or(change.Run, d.Document.Run()), r.Secrets
 		runs[spec.Run] = true
 		stage = append(stage, spec)
 	}

@@ -34,6 +34,33 @@ func (f *fake) expectStates(t *testing.T, want ...string) {
 	}
 }
 
+// TestRerunAfterLostDocument: an apply that stores a lost document again leaves the members alone. A rerun and a
+// restart of the whole group start them in a later run than theirs.
+func TestRerunAfterLostDocument(t *testing.T) {
+	f := newFake()
+	r := reconcile.Reconciler{Engine: f}
+	for _, value := range []string{"1", "2", "3"} {
+		must(t, r.Update(within(t), group(0, 2, asAWhole, trigger(value))))
+	}
+	highest := f.cast()["mnist-worker-0"].spec.Run
+	drop[domain.GroupDocument](f)
+	s := &turns{fake: f}
+	r.Engine = s
+	_, err := r.Create(within(t), group(0, 2, asAWhole, trigger("3")))
+	must(t, err)
+	must(t, r.Update(within(t), group(0, 2, asAWhole, trigger("4"))))
+	f.put("mnist-worker-0", func(o *domain.Observed) { o.State, o.ExitCode = domain.StateFailed, new(1) })
+	_, err = r.Keep(within(t), "mnist")
+	must(t, err)
+	want := []string{"train: worker-0 worker-1 (2 run)", "train: worker-0 worker-1 (1 run)"}
+	if diff := cmp.Diff(want, s.taken); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	if doc := f.document(t, "mnist"); f.cast()["mnist-worker-0"].spec.Run <= highest || doc.GroupRestarts != 1 {
+		t.Errorf("run %d after run %d, restarts %d", f.cast()["mnist-worker-0"].spec.Run, highest, doc.GroupRestarts)
+	}
+}
+
 func TestCreate(t *testing.T) {
 	f := newFake()
 	e, calls := recorded(f)

@@ -117,6 +117,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		Scaled:        scaledIn(spec, previous.Scaled),
 		Sizes:         sizes,
 		MinRun:        max(previous.MinRun, 1),
+		EarlierRuns:   previous.EarlierRuns,
 		GroupRestarts: previous.GroupRestarts,
 		StartedAt:     previous.StartedAt,
 		Assignments:   assignments,
