@@ -159,7 +159,19 @@ func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error
 		_, err = r.bring(ctx, decision, observed)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n\nThe rollback failed, too: %w", failure, err)
+		// The error is that of the member, whatever kind this one is.
+		return fmt.Errorf("%w\n\nThe rollback failed, too: %s", failure, err.Error())
 	}
-	return fmt.Errorf("%w\n\nThe group was rolled back to its previous specification", failure)
+	return &RolledBackError{failure}
 }
+
+// RolledBackError means that a group was rolled back after a failed change.
+type RolledBackError struct{ Failure error }
+
+// Error says so after the failure.
+func (e *RolledBackError) Error() string {
+	return fmt.Sprintf("%v\n\nThe group was rolled back to its previous specification", e.Failure)
+}
+
+// Unwrap returns the failure.
+func (e *RolledBackError) Unwrap() error { return e.Failure }

@@ -255,6 +255,20 @@ func TestNothingToGoBackTo(t *testing.T) {
 	}
 }
 
+// TestRefusedRollback: what prevents a rollback does not hide why it was needed.
+func TestRefusedRollback(t *testing.T) {
+	f := newFake()
+	r := reconcile.Reconciler{Engine: f}
+	must(t, r.Update(within(t), commanded("old", 0, 1, inTurns(1, domain.UpdateRollback))))
+	f.absent, f.plays = "old", map[string][]play{"mnist-worker-0": {lasts, {exits(127)}}}
+	err := r.Update(within(t), commanded("new", 0, 1, inTurns(1, domain.UpdateRollback)))
+	_, failed := errors.AsType[*reconcile.MemberError](err)
+	_, refused := errors.AsType[domain.Problems](err)
+	if !failed || refused || !strings.Contains(err.Error(), "The rollback failed, too: Command not found") {
+		t.Errorf("failed %v, refused %v: %v", failed, refused, err)
+	}
+}
+
 // down are the states of a member that does not run.
 var down = map[string]func(o *domain.Observed){
 	"failed":               func(o *domain.Observed) { o.State = domain.StateFailed },

@@ -55,6 +55,7 @@ func AddError(diags *diag.Diagnostics, summary string, err error) {
 		astray   *engine.ElsewhereError
 		exists   *reconcile.ExistsError
 		member   *reconcile.MemberError
+		back     *reconcile.RolledBackError
 		stale    *reconcile.StalePlanError
 		inUse    *reconcile.PoolInUseError
 		policy   *reconcile.PolicyExistsError
@@ -85,6 +86,8 @@ func AddError(diags *diag.Diagnostics, summary string, err error) {
 		summary = "Plan out of date"
 	case errors.As(err, &inUse):
 		summary = "GPU pool in use"
+	case errors.As(err, &back):
+		summary = "Member failed"
 	case errors.As(err, &member):
 		summary = "Member failed"
 		detail += "\n\nThe group was left as it is for inspection; its logs are in the data source trainyard_logs."

@@ -79,6 +79,20 @@ func TestAddError(t *testing.T) {
 	}
 }
 
+// Only a group that was not rolled back can be inspected.
+func TestAddErrorOfRollback(t *testing.T) {
+	failure := &reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: "exit code 3"}
+	for err, left := range map[error]bool{failure: true, &reconcile.RolledBackError{Failure: failure}: false} {
+		var diags diag.Diagnostics
+		AddError(&diags, "Unable to do it", err)
+		if len(diags) != 1 || diags[0].Summary() != "Member failed" ||
+			!strings.HasPrefix(diags[0].Detail(), err.Error()) ||
+			strings.Contains(diags[0].Detail(), "left as it is") != left {
+			t.Errorf("got %v", diags)
+		}
+	}
+}
+
 // FuzzAddError: whatever text from outside an error contains, it is added once, under a summary of
 // ours, with what is known.
 func FuzzAddError(f *testing.F) {
