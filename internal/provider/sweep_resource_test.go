@@ -28,7 +28,6 @@ func TestReadOfSweep(t *testing.T) {
 		"can't be read": {func(e *providertest.Stub) {
 			e.Fails = providertest.Failures{"List sweep-runs": errors.New("disk full")}
 		}, false},
-		"lacks runs": {func(e *providertest.Stub) { providertest.Drop[domain.SweepRuns](e) }, false},
 	} {
 		stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 		tf := newTerraform(t, stub)
@@ -102,6 +101,27 @@ func TestPutOfSweepThatFails(t *testing.T) {
 			down.Error()) || strings.Contains(diagnostics[0].Detail, "terraform untaint") != test.tracked {
 			t.Errorf("%s: got %v (%v)", name, state, details(diagnostics))
 		}
+	}
+}
+
+// Runs that were lost from the store are missing in the state, and the next apply restores them.
+func TestSweepThatLacksRuns(t *testing.T) {
+	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
+	tf := newTerraform(t, stub)
+	config := tf.sweep()
+	state := tf.applySweep(config)
+	providertest.Drop[domain.SweepRuns](stub)
+	tf = newTerraform(t, stub)
+	found, diagnostics := tf.read(theSweep, state)
+	fatalOn(t, nil, diagnostics)
+	planned := tf.planSweep(config, found)
+	if planned["runs"].Equal(found["runs"]) {
+		t.Error("the plan is empty")
+	}
+	restored, diagnostics := tf.apply(theSweep, config, found, planned)
+	fatalOn(t, nil, diagnostics)
+	if !restored["runs"].Equal(state["runs"]) {
+		t.Errorf("restored as %v", restored["runs"])
 	}
 }
 

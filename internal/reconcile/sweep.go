@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -33,8 +34,11 @@ func SweepLock(sweep string) string { return "sweep " + sweep }
 // sweepLooks bounds how often a sweep is read again because it was changed meanwhile.
 const sweepLooks = 10
 
+// ErrRunsMissing means that runs of a sweep were lost from the store. The others are returned with it.
+var ErrRunsMissing = errors.New("some of its runs are missing")
+
 // Sweep returns a sweep as declared, or [engine.ErrNotFound]. It takes a constant number of engine calls. A sweep whose
-// destroy was interrupted may lack runs.
+// destroy was interrupted may lack runs; any other that does is an [ErrRunsMissing].
 func (r Reconciler) Sweep(ctx context.Context, name string) (found Sweep, err error) {
 	store := engine.Store(r.Engine)
 	for range sweepLooks {
@@ -50,23 +54,23 @@ func (r Reconciler) Sweep(ctx context.Context, name string) (found Sweep, err er
 			return found, nil
 		}
 	}
-	return found, fmt.Errorf("sweep %q exists, but some of its runs are missing: apply it again to restore them", name)
+	return found, fmt.Errorf("sweep %q exists, but %w: apply it alone to restore them (-target)", name, ErrRunsMissing)
 }
 
-// SweepRuns returns a sweep with the state of its runs, or [engine.ErrNotFound].
+// SweepRuns returns a sweep with the state of its runs, or an error as [Reconciler.Sweep] does.
 func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
-	found, err := r.Sweep(ctx, name)
-	if err != nil {
-		return found, err
+	found, incomplete := r.Sweep(ctx, name)
+	if incomplete != nil && !errors.Is(incomplete, ErrRunsMissing) {
+		return found, incomplete
 	}
-	if found.Runs, err = r.remembered(ctx, found.Document); err != nil || found.Spec.Progress == nil {
-		return found, err
+	var err error
+	if found.Runs, err = r.remembered(ctx, found.Document); err == nil && found.Spec.Progress != nil {
+		found.Parallelism, err = engine.Get[domain.SweepParallelism](ctx, r.Engine, name)
+		if errors.Is(err, engine.ErrNotFound) {
+			err = nil // nothing measured yet
+		}
 	}
-	found.Parallelism, err = engine.Get[domain.SweepParallelism](ctx, r.Engine, name)
-	if errors.Is(err, engine.ErrNotFound) {
-		err = nil // nothing measured yet
-	}
-	return found, err
+	return found, cmp.Or(err, incomplete)
 }
 
 // remembered returns the stored state of a sweep's runs, by key.
@@ -115,6 +119,9 @@ func (r Reconciler) CheckSweep(
 	}
 	plan.Total = len(spec.Runs)
 	stored, err := r.SweepRuns(ctx, spec.Name)
+	if errors.Is(err, ErrRunsMissing) {
+		err = nil // the apply adds them
+	}
 	if err != nil && !errors.Is(err, engine.ErrNotFound) && !errors.Is(err, engine.ErrNotFormed) {
 		return plan, problems, err
 	}

@@ -104,7 +104,7 @@ func (r *sweepResource) write(
 
 func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler, prior Model) (Model, error) {
 	found, err := reconciler.Sweep(ctx, prior.Name.ValueString())
-	if err != nil {
+	if err != nil && !errors.Is(err, reconcile.ErrRunsMissing) { // the plan adds missing runs
 		return prior, err
 	}
 	lost, err := reconciler.LostResults(ctx, found)
