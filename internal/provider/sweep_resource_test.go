@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -122,6 +124,43 @@ func TestSweepThatLacksRuns(t *testing.T) {
 	fatalOn(t, nil, diagnostics)
 	if !restored["runs"].Equal(state["runs"]) {
 		t.Errorf("restored as %v", restored["runs"])
+	}
+}
+
+// folderEngine is an engine whose folders can be read, but not removed.
+type folderEngine struct{ *providertest.Stub }
+
+func (e folderEngine) ReadFolder(context.Context, domain.KeptFolder, engine.FolderVisitor) error {
+	return nil
+}
+
+func (e folderEngine) RemoveFolders(context.Context, []domain.KeptFolder) error {
+	return errors.New("disk full")
+}
+
+// A destroy that fails after it has collected the results says where they are, as the next one may find less.
+func TestDestroyOfSweepThatFailsAfterCollecting(t *testing.T) {
+	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
+	tf := terraformOn(t, engine.Registry{"process": providertest.Driver(folderEngine{stub})})
+	tf.applySweep(tf.sweep())
+	providertest.Change(stub, "lr", func(doc *domain.SweepDocument) {
+		doc.Spec.Results = &domain.Results{Path: "/results", OnDestroy: domain.DeleteResults}
+	})
+	ran(stub, map[string]domain.Run{"a": {
+		State: domain.RunSucceeded, Assignment: &domain.Assignment{Host: "local"},
+		Results: &domain.RunResults{Path: "/results"},
+	}})
+	folder := t.TempDir()
+	left, diagnostics := tf.apply(theSweep, nil, tf.sweep(func(m *sweep.Model) {
+		m.Results = &sweep.ResultsModel{Path: "/results", OnDestroy: new("delete"), CollectTo: new(folder)}
+	}), nil)
+	archives, err := filepath.Glob(folder + "/lab-lr-*.tar")
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("collected are %v (%v)", archives, err)
+	}
+	if said := strings.Join(details(diagnostics), "\n"); left == nil || len(diagnostics) != 2 ||
+		!strings.Contains(said, "1 of its 2 runs are in "+archives[0]) || !strings.Contains(said, "disk full") {
+		t.Errorf("left %v: %s", left != nil, said)
 	}
 }
 

@@ -43,14 +43,19 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 		if err := os.MkdirAll(filepath.Dir(c.file), 0o750); err != nil {
 			return fmt.Errorf("results.collect_to of sweep %q: %w", c.sweep, err)
 		}
+		var with int
+		var without []string
 		err := command.Archive(c.file, nil, func(to io.Writer) (err error) {
-			if c.runs, c.without, err = reconciler.ArchiveSweep(ctx, found, found.Spec.Keys(), to); err == nil &&
-				c.runs == 0 {
+			with, without, err = reconciler.ArchiveSweep(ctx, found, found.Spec.Keys(), to)
+			if err == nil && with == 0 {
 				return errNothing
 			}
 			return err
 		})
-		if err != nil && !errors.Is(err, errNothing) {
+		switch {
+		case err == nil:
+			c.runs, c.without = with, without
+		case !errors.Is(err, errNothing):
 			return fmt.Errorf(
 				"results of sweep %q could not be collected into %s, and stay where its runs left them: %w", c.sweep,
 				c.file, err)
@@ -59,7 +64,7 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 	}
 }
 
-// announce says where the archive is.
+// announce says where the archive is, if it was written.
 func (c *collected) announce(diags *diag.Diagnostics) {
 	if c.runs > 0 {
 		diags.AddWarning(

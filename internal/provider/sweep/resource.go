@@ -133,10 +133,11 @@ func (r *sweepResource) remove(
 	if state.Results != nil && state.Results.CollectTo != nil {
 		archive = newCollected(state, time.Now())
 	}
-	if err := reconciler.DeleteSweep(ctx, name, archive.by(reconciler)); err != nil {
+	err = reconciler.DeleteSweep(ctx, name, archive.by(reconciler))
+	archive.announce(diags) // also if the destroy failed: the next one may find less
+	if err != nil {
 		return err
 	}
-	archive.announce(diags)
 	warnKept(name, kept, diags)
 	r.Session.Plans.DropSweep(state.address())
 	return nil
