@@ -41,8 +41,8 @@ type containerInstance struct {
 
 	// The fields below belong to the goroutine.
 
-	// ran is set once the container was seen running, in the session after this many breaks, and away is set once the
-	// Engine did not answer.
+	// ran is set once the container was seen running, last in the session after this many breaks, and away is set if
+	// the Engine has not answered since.
 	ran, away bool
 	breaks    int
 	// signalled is set once the container was sent its stop signal.
@@ -197,7 +197,7 @@ func (i *containerInstance) follow() result {
 		case !found.Running:
 			return result{unstarted: cmp.Or(fault(found), errNeverStarted)}
 		default:
-			i.ran, i.breaks = true, session.breaks
+			i.ran, i.away, i.breaks = true, false, session.breaks
 			if err = i.attend(found); err != nil {
 				i.launcher.log.Error("can't manage a container; retrying", "container", i.name, "error", err)
 			}
