@@ -14,11 +14,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Read returns the document in a file: [engine.ErrNotFound] if there is no file, [*engine.CorruptError] if it holds
-// something else.
+// Read returns the document in a file: [engine.ErrNotFound] if there is no file or an empty one, which a power loss may
+// make of a [Volatile] document, and [*engine.CorruptError] if it holds something else.
 func Read[T any](path string) (document T, err error) {
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
 		return document, engine.ErrNotFound
 	}
 	if err != nil {
@@ -37,7 +37,8 @@ type Durability bool
 const (
 	// Durable documents are the desired state: they are flushed to disk.
 	Durable Durability = true
-	// Volatile documents are about processes, which don't survive a power loss either.
+	// Volatile documents are about processes, which don't survive a power loss either. What it leaves of one may be an
+	// empty file, which counts as none.
 	Volatile Durability = false
 )
 

@@ -175,6 +175,12 @@ func stampOf(info os.FileInfo) Stamp {
 	return stamp
 }
 
+// isEmpty reports whether a file in a folder is an empty document, which counts as none, as in [Read]. An empty item is
+// an error.
+func isEmpty(folder string, info os.FileInfo) bool {
+	return info.Size() == 0 && suffixIn(folder) == documentSuffix
+}
+
 // Names returns the names of the documents of a folder, without the suffix.
 func (d Dir) Names(folder string) (map[string]bool, error) {
 	entries, err := os.ReadDir(d.Path(folder))
@@ -183,8 +189,12 @@ func (d Dir) Names(folder string) (map[string]bool, error) {
 	}
 	names := make(map[string]bool, len(entries))
 	for _, entry := range entries {
-		if name, isDocument := strings.CutSuffix(entry.Name(), suffixIn(folder)); isDocument {
-			names[name] = true
+		name, isDocument := strings.CutSuffix(entry.Name(), suffixIn(folder))
+		if !isDocument {
+			continue
+		}
+		if info, err := entry.Info(); err != nil || !isEmpty(folder, info) {
+			names[name] = true // one that is gone by now may have moved to where it was not listed
 		}
 	}
 	return names, nil
@@ -217,7 +227,9 @@ func (d Dir) ListOf(folder string, wanted func(name string) bool) (map[string]St
 		if err != nil {
 			return nil, err
 		}
-		stamps[name] = stampOf(info)
+		if !isEmpty(folder, info) {
+			stamps[name] = stampOf(info)
+		}
 	}
 	return stamps, nil
 }

@@ -342,8 +342,8 @@ func (c *contained) sweep() {
 func (c *contained) stray(member, id string) bool {
 	state, err := statedir.Read[statedir.State](c.dir.Document(statedir.States, member))
 	if errors.Is(err, engine.ErrNotFound) {
-		_, err := os.Stat(c.dir.Document(statedir.Specs, member))
-		return errors.Is(err, fs.ErrNotExist)
+		_, err := statedir.Read[domain.MemberSpec](c.dir.Document(statedir.Specs, member))
+		return errors.Is(err, engine.ErrNotFound)
 	}
 	live := state.State == domain.StateRunning || state.State == domain.StatePending
 	return err == nil && (!live || state.Instance != id)

@@ -139,6 +139,44 @@ func TestMembersComeBackAfterReboot(t *testing.T) {
 	}
 }
 
+// TestPowerLoss: of what was written in the last seconds before a power loss, empty files may be left.
+func TestPowerLoss(t *testing.T) {
+	l := newLab(t)
+	l.must(l.Update(t.Context(), l.job("wait")))
+	supervisor := l.supervisor(0)
+	l.must(unix.Kill(supervisor, unix.SIGSTOP))
+	l.kill(l.controller(0))
+	for _, member := range []string{"job-chief-0", "job-ps-0", "trainyard-controller"} {
+		state := l.state(member)
+		if pid := l.child(state); pid != 0 {
+			l.kill(pid)
+		}
+		l.must(unix.Kill(state.PID, unix.SIGKILL))
+		l.must(os.RemoveAll(l.files.Exit(member, state.Instance)))
+		state.Boot = "the boot before"
+		l.must(statedir.Write(l.files.Document(statedir.States, member), state, statedir.Volatile))
+	}
+	for name, folder := range map[string]string{
+		"job-ps-0": statedir.Specs, "job-chief-0": statedir.States, "job-chief-1": statedir.Staged,
+		"job.1": statedir.Starts,
+	} {
+		l.must(os.WriteFile(l.files.Document(folder, name), nil, 0o600))
+	}
+	l.kill(supervisor)
+
+	l.awaitState("job-chief-0", domain.StateRunning)
+	l.eventually("the other member to be forgotten", func() bool {
+		_, err := os.Stat(l.files.Document(statedir.States, "job-ps-0"))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	l.must(l.Update(t.Context(), l.job("wait")))
+	l.awaitState("job-ps-0", domain.StateRunning)
+	if n := l.alive(2); n != 2 {
+		t.Errorf("%d processes run for 2 members", n)
+	}
+	l.must(l.Destroy(t.Context(), "job"))
+}
+
 func TestKilledControllerIsReplaced(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))

@@ -229,12 +229,16 @@ func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
 		if err := e.dir.WriteSecrets(spec); err != nil {
 			return err
 		}
-		if err := statedir.Write(e.dir.Document(statedir.Staged, spec.Name), spec, statedir.Volatile); err != nil {
+		if err := statedir.Write(e.dir.Document(statedir.Staged, spec.Name), spec, e.durability()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// durability is that of specifications and requests to start them. A host's members come back after a power loss; on
+// Terraform's machine, an apply starts too many of them to flush each.
+func (e *Engine) durability() statedir.Durability { return statedir.Durability(e.site.Units) }
 
 // contained reports whether a member runs as a container.
 func (e *Engine) contained(spec domain.MemberSpec) bool { return e.site.Containers && spec.Image != "" }
@@ -249,7 +253,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	for _, o := range staged {
 		start.Members = append(start.Members, o.Name)
 	}
-	if err := statedir.Write(e.dir.Document(statedir.Starts, start.Name()), start, statedir.Volatile); err != nil {
+	if err := statedir.Write(e.dir.Document(statedir.Starts, start.Name()), start, e.durability()); err != nil {
 		return err
 	}
 	return e.supervise(ctx)

@@ -220,7 +220,7 @@ func (e *Engine) putResident(member string, env map[string]string, command ...st
 			Condition: domain.RestartAlways, Delay: domain.Duration(100 * time.Millisecond),
 		},
 		GracePeriod: domain.DefaultGracePeriod,
-	}, statedir.Volatile)
+	}, e.durability())
 }
 
 // StopController ends the controller and the agent, and waits until they have ended.
