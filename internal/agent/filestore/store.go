@@ -95,8 +95,8 @@ func (s Store) mend(
 		return err
 	}
 	if len(faults) == 0 {
-		if slices.Equal(before, known.Stamps) {
-			return nil
+		if err := protect(version, tree); err != nil || slices.Equal(before, known.Stamps) {
+			return err
 		}
 		return s.seal(version, known)
 	}
@@ -143,16 +143,9 @@ func (s Store) write(
 		}
 	}
 	if len(missing) > 0 {
-		if err := unpack(ctx, root, missing, content); err != nil {
-			return err
-		}
+		err = unpack(ctx, root, missing, content)
 	}
-	for _, folder := range folders {
-		if err := root.Chmod(filepath.Join(filesFolder, folder), 0o555); err != nil {
-			return err
-		}
-	}
-	if err := root.Chmod(".", passage); err != nil {
+	if err = errors.Join(err, protect(version, tree)); err != nil {
 		return err
 	}
 	whole := &manifest{Files: tree, Stamps: make([]stamp, len(tree))}
@@ -164,7 +157,20 @@ func (s Store) write(
 	return s.seal(version, whole)
 }
 
-// clearWay creates a writable directory, replacing whatever else is there.
+// protect sets the modes of a version's folders, which their owner can write to while its files are being written.
+func protect(version string, tree domain.FileTree) error {
+	root, err := os.OpenRoot(version)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, folder := range foldersOf(tree) {
+		err = errors.Join(err, root.Chmod(filepath.Join(filesFolder, folder), 0o555))
+	}
+	return errors.Join(err, root.Chmod(".", passage))
+}
+
+// clearWay creates a writable directory, replacing whatever else is there. Members may be using what is in it.
 func clearWay(files, folder string) error {
 	info, err := os.Lstat(folder)
 	if err == nil && !info.IsDir() {
@@ -179,7 +185,7 @@ func clearWay(files, folder string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", files, err)
 	}
-	return os.Chmod(folder, 0o700)
+	return os.Chmod(folder, 0o755) //nolint:gosec // as readable as it is when it is protected
 }
 
 // temporaryName is the name of a file before it is moved into place.

@@ -213,6 +213,34 @@ func TestMend(t *testing.T) {
 	}
 }
 
+// TestMendInUse: while files are mended, and if that fails, members that run as other users reach all others.
+func TestMendInUse(t *testing.T) {
+	l := newLab(t)
+	expect := func(when, want string) {
+		t.Helper()
+		for _, folder := range []string{".", "lib", "lib/deep"} {
+			if got := l.mode(folder); got != want {
+				t.Errorf("%s: %s has mode %s, want %s", when, folder, got, want)
+			}
+		}
+	}
+	l.provide()
+	must(t, os.Chmod(l.at("."), 0o700))
+	must(t, os.Remove(l.at("empty")))
+	broken := errors.New("connection lost")
+	if err := l.Provide(t.Context(), l.version.Tree, func() (io.ReadCloser, error) {
+		expect("while content arrives", "drwxr-xr-x")
+		return nil, broken
+	}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+	expect("without content", "dr-xr-xr-x")
+	l.provide()
+	must(t, os.Chmod(l.at("lib"), 0o700))
+	l.provide()
+	expect("with nothing to mend", "dr-xr-xr-x")
+}
+
 // writeOver writes to a file like a program that had it open, and restores its times.
 func writeOver(path, content string) error {
 	info, err := os.Stat(path)
