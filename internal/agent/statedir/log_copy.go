@@ -119,13 +119,16 @@ func (c *LogCopy) Write(at time.Time, text []byte) error {
 			}
 		}
 	}
-	c.last = at
-	c.whole = len(text) > 0 && text[len(text)-1] == '\n'
 	there := min(c.skip, int64(len(text)))
 	c.skip -= there
 	n, err := c.log.Write(text[there:])
 	c.size += int64(n)
-	return err
+	if err != nil {
+		c.whole = false // the copy is continued with this message
+		return err
+	}
+	c.last, c.whole = at, len(text) > 0 && text[len(text)-1] == '\n'
+	return nil
 }
 
 // note records the current size, and rotates the log if it is full.

@@ -4,12 +4,15 @@ package statedir
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -97,5 +100,33 @@ func TestLogCopy(t *testing.T) {
 				t.Errorf("%d lines since then", len(lines))
 			}
 		})
+	}
+}
+
+// TestLogCopyOnFullDisk: what could not be written is copied once there is space.
+func TestLogCopyOnFullDisk(t *testing.T) {
+	dir := create(t)
+	all := []message{{at(1), "one\n"}, {at(2), "two\n"}}
+	logCopy, err := dir.CopyLog("m", at(0))
+	must(t, err)
+	must(t, logCopy.Write(all[0].at, []byte(all[0].text)))
+	log := logCopy.log
+	logCopy.log, err = os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	must(t, err)
+	if err := logCopy.Write(all[1].at, []byte(all[1].text)); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("a write to a full disk: %v", err)
+	}
+	must(t, errors.Join(logCopy.Close(), log.Close()))
+
+	logCopy, err = dir.ContinueLog("m")
+	must(t, err)
+	for _, m := range all {
+		if !m.at.Before(logCopy.Since()) {
+			must(t, logCopy.Write(m.at, []byte(m.text)))
+		}
+	}
+	must(t, logCopy.Close())
+	if content, err := os.ReadFile(dir.Log("m")); err != nil || string(content) != "one\ntwo\n" {
+		t.Errorf("it holds %q (%v)", content, err)
 	}
 }
