@@ -52,7 +52,8 @@ func (d Dir) KeepLog(member string, last int64, now time.Time) (size int64, err 
 	if err := errors.Join(err, index.Close()); err != nil || info.Size() < maxLogSize {
 		return info.Size(), err
 	}
-	if err := copyFile(log+olderSuffix, log); err != nil {
+	// What the member writes meanwhile is copied too, but it may write faster than this.
+	if err := copyFile(log+olderSuffix, log, 2*info.Size()); err != nil {
 		return info.Size(), err
 	}
 	if err := os.Rename(log+timesSuffix, log+olderSuffix+timesSuffix); err != nil {
@@ -61,7 +62,8 @@ func (d Dir) KeepLog(member string, last int64, now time.Time) (size int64, err 
 	return 0, os.Truncate(log, 0)
 }
 
-func copyFile(target, source string) error {
+// copyFile copies a file, of which it reads at most some bytes.
+func copyFile(target, source string, most int64) error {
 	from, err := os.Open(source)
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func copyFile(target, source string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, from)
+	_, err = io.Copy(to, io.LimitReader(from, most))
 	return errors.Join(err, to.Close())
 }
 

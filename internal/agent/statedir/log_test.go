@@ -137,6 +137,15 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
+// TestCopyOfAnEndlessLog: a member may write its log faster than that is copied.
+func TestCopyOfAnEndlessLog(t *testing.T) {
+	older := filepath.Join(t.TempDir(), "m.log.1")
+	must(t, copyFile(older, "/dev/zero", 1000))
+	if info, err := os.Stat(older); err != nil || info.Size() != 1000 {
+		t.Errorf("the copy is %+v (%v)", info, err)
+	}
+}
+
 func TestLogRotation(t *testing.T) {
 	l := newLogbook(t)
 	full := strings.Repeat(strings.Repeat("x", 1023)+"\n", maxLogSize/1024-1)
