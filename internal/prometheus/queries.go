@@ -41,12 +41,13 @@ const (
 	memberSent       = "member_sent_bytes_per_second"
 )
 
-// Selectors for the containers of a cluster's members as cAdvisor labels them, for network interfaces to other hosts,
-// and for the root filesystem.
+// Selectors for the containers of a cluster's members as cAdvisor labels them, for network interfaces to other hosts
+// (an agent excludes the same), and for the root filesystem.
 const (
 	ofMembers    = `{container_label_trainyard_cluster="` + clusterVariable + `"}`
-	toOtherHosts = `{device!~"lo|veth.*|docker.*|br-.*|virbr.*|cni.*"}`
-	onRoot       = `{mountpoint="/"}`
+	toOtherHosts = `{device!~"lo|veth.*|docker.*|podman.*|br-.*|br[0-9]+|virbr.*|vmbr[0-9]+|vnet.*|cni.*|` +
+		`cali.*|flannel.*|vxlan.*|tap.*|tun.*|wg.*|tailscale.*|bond[0-9]+|team[0-9]+|vlan[0-9]+|.+[.][0-9]+"}`
+	onRoot = `{mountpoint="/"}`
 )
 
 // once are the built-in queries of quantities without a window.

@@ -90,7 +90,7 @@ func (s Settings) read(earlier reading, inUnits unitLook) (reading, error) {
 		r.load = load.Load1
 	}
 	r.disk = s.readDisk()
-	r.counted, _ = countInterfaces(fs, 1, inner)
+	r.counted, _ = countInterfaces(fs, 1, s.inner())
 	if earlier.instances == nil {
 		r.instances, err = s.census()
 	} else {

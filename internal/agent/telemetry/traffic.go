@@ -74,7 +74,7 @@ func (s Settings) readNetworkOf(fs procfs.FS, processes []proctree.Process, host
 	for _, p := range processes {
 		in, err := spaceOf(s.Proc, strconv.Itoa(p.PID))
 		if err == nil && in != host {
-			n.counted, err = countInterfaces(fs, p.PID, loopback)
+			n.counted, err = countInterfaces(fs, p.PID, loopback.MatchString)
 		}
 		if err != nil {
 			n.fault = err.Error()
@@ -96,16 +96,31 @@ func spaceOf(proc, process string) (space, error) {
 	return space(stat.Ino), nil
 }
 
-// inner are the interfaces for traffic within a host and with its containers, which does not count, or is counted where
-// it leaves the host. In a container that is only the loopback.
+// inner are the interfaces for traffic within a host and with its containers, and those on top of others: their traffic
+// does not count, or is counted where it leaves the host. In a container that is only the loopback.
 var (
-	inner    = regexp.MustCompile(`^(lo|veth.*|docker.*|br-.*|virbr.*|cni.*)$`)
+	inner = regexp.MustCompile(
+		`^(lo|veth.*|docker.*|podman.*|br-.*|br[0-9]+|virbr.*|vmbr[0-9]+|vnet.*|cni.*|cali.*|flannel.*|` +
+			`vxlan.*|tap.*|tun.*|wg.*|tailscale.*|bond[0-9]+|team[0-9]+|vlan[0-9]+|.+[.][0-9]+)$`,
+	)
 	loopback = regexp.MustCompile(`^lo$`)
 )
 
+// inner returns which interfaces of the host are inner ones, with its bonds and VLANs, whatever their names are.
+func (s Settings) inner() func(name string) bool {
+	onOthers := map[string]bool{}
+	for _, kind := range []string{"bonding", "vlan"} {
+		entries, _ := os.ReadDir(filepath.Join(s.Proc, "1/net", kind)) // there is none unless there are such interfaces
+		for _, entry := range entries {
+			onOthers[entry.Name()] = true
+		}
+	}
+	return func(name string) bool { return onOthers[name] || inner.MatchString(name) }
+}
+
 // countInterfaces returns the traffic through the interfaces that a process sees, except some; NaN if they can't be
 // read.
-func countInterfaces(fs procfs.FS, pid int, but *regexp.Regexp) (sum counted, err error) {
+func countInterfaces(fs procfs.FS, pid int, but func(name string) bool) (sum counted, err error) {
 	process, err := fs.Proc(pid)
 	if err != nil {
 		return counted{math.NaN(), math.NaN()}, err
@@ -115,7 +130,7 @@ func countInterfaces(fs procfs.FS, pid int, but *regexp.Regexp) (sum counted, er
 		return counted{math.NaN(), math.NaN()}, err
 	}
 	for name, through := range interfaces {
-		if !but.MatchString(name) {
+		if !but(name) {
 			sum.received += float64(through.RxBytes)
 			sum.sent += float64(through.TxBytes)
 		}

@@ -10,12 +10,15 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/procfs"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
@@ -91,6 +94,43 @@ func TestTrafficOf(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTrafficOfHost: what passes through several interfaces, one on top of another, counts once.
+func TestTrafficOfHost(t *testing.T) {
+	proc := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(proc, "1/net", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, names := range []string{
+		"lo eth0", "eth0 docker0 docker_gwbridge br-0a1b2c vethf00", "eth0 eth0.100 vlan7", "eth0 bond0 team0",
+		"eth0 br0 vmbr1 virbr0 podman0 vnet3", "eth0 tap0 tun1 wg0 tailscale0 vxlan.calico vxlan42",
+		"eth0 cni0 flannel.1 cali0123456789a", "eth0 uplink storage", "ens1f0np0", "wlan0", "ib0", "bridge",
+	} {
+		table := "Inter-|   Receive  |  Transmit\n face |bytes |bytes\n"
+		for name := range strings.FieldsSeq(names) {
+			table += name + ": 100 0 0 0 0 0 0 0 10 0 0 0 0 0 0 0\n"
+		}
+		write("dev", table)
+		if strings.Contains(names, "uplink") {
+			write("bonding/uplink", "")
+			write("vlan/config", "")
+			write("vlan/storage", "")
+		}
+		fs, err := procfs.NewFS(proc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := countInterfaces(fs, 1, Settings{Proc: proc}.inner())
+		if err != nil || got != (counted{100, 10}) {
+			t.Errorf("through %s: %+v (%v)", names, got, err)
+		}
 	}
 }
 
