@@ -182,6 +182,28 @@ func (g *Group) OOMKills() (int, error) {
 	return 0, fmt.Errorf("the control group %s has no memory controller: it was partially deleted", g.name)
 }
 
+// Full reports whether the group ever ran out of the memory that it may use; true if that is unknown. If not, processes
+// were killed because the host, or a group above this one, had none left.
+func (g *Group) Full() bool {
+	for _, dir := range g.dirs {
+		if slices.Contains(dir.controllers, memory) {
+			return Full(dir.path)
+		}
+	}
+	return true
+}
+
+// Full reports of the cgroup in a folder what [Group.Full] does. It is unknown for a cgroup without a limit, as a
+// container's may be that of a group above, and for control groups v1, as Linux 6.18 counts nothing in memory.failcnt.
+func Full(folder string) bool {
+	limit, err := os.ReadFile(filepath.Join(folder, "memory.max")) //nolint:gosec // of a cgroup
+	if err != nil || strings.TrimSpace(string(limit)) == "max" {
+		return true
+	}
+	times, err := readCount(filepath.Join(folder, "memory.events"), "oom")
+	return err != nil || times > 0
+}
+
 // Delete removes the group and any groups that its processes created in it; it is no error if the group is gone. The
 // processes must have ended: Delete waits two seconds for that, then fails and lists the remaining ones.
 func (g *Group) Delete() error {

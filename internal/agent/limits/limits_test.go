@@ -129,8 +129,34 @@ func TestMemoryLimitKills(t *testing.T) {
 	if status, ok := exit.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGKILL {
 		t.Errorf("beyond the limit: %v, want to be killed", err)
 	}
-	if kills, err := g.OOMKills(); kills != 1 || err != nil {
-		t.Errorf("%d kills, %v, want 1", kills, err)
+	if kills, err := g.OOMKills(); kills != 1 || err != nil || !g.Full() {
+		t.Errorf("%d kills, %v, want 1; full: %t", kills, err, g.Full())
+	}
+}
+
+func TestFull(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, events string
+		want          bool
+	}{
+		"out of its limit":         {"33554432\n", "max 7\noom 1\noom_kill 1\n", true},
+		"within its limit":         {"33554432\n", "max 7\noom 0\noom_kill 1\n", false},
+		"a limit of a group above": {"max\n", "max 0\noom 0\noom_kill 1\n", true},
+		"an old kernel":            {"33554432\n", "max 7\n", true},
+		"version 1":                {"", "", true},
+	} {
+		folder := t.TempDir()
+		for file, content := range map[string]string{"memory.max": c.limit, "memory.events": c.events} {
+			if content == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(folder, file), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := Full(folder); got != c.want {
+			t.Errorf("%s: full: %t", name, got)
+		}
 	}
 }
 

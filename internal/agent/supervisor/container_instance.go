@@ -302,12 +302,9 @@ func (i *containerInstance) end(found containers.Container, now session) result 
 		r.note = "its health check failed: " + i.sick
 	case i.endedWithEngine(found, now):
 		r.interrupted = "the Docker Engine was restarted"
-	case !found.OutOfMemory && !i.starved.happened() && !i.killedUnwatched(found):
-	case i.spec.Resources.Limits.MemoryMiB > 0:
-		r.outOf = i.spec.Resources.Limits.MemoryMiB
-		r.note = outOfMemory(r.outOf)
+	case !i.starved.happened() && !found.OutOfMemory && !i.killedUnwatched(found):
 	default:
-		r.note = "out of memory: the host had no memory left"
+		r.outOfMemory(i.spec.Resources.Limits.MemoryMiB, i.starved == nil || !i.starved.neverFull)
 	}
 	return r
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/limits"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
@@ -27,6 +28,8 @@ type starvation struct {
 	// events counts events of a version 1 cgroup; nil for version 2.
 	events  *os.File
 	outcome chan bool
+	// neverFull is set before the outcome if the container's own limit can't have been the cause.
+	neverFull bool
 }
 
 // watchMemory watches the memory of the container with this first process. It returns nil if that is not possible.
@@ -62,6 +65,7 @@ func (s *starvation) happened() bool { return s != nil && <-s.outcome }
 const removalNotice = 100 * time.Millisecond
 
 func (s *starvation) look(done context.Context) bool {
+	s.neverFull = !limits.Full(filepath.Dir(s.counter))
 	kills, err := oomKills(s.counter)
 	if err == nil || s.events == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return kills > 0

@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
@@ -41,6 +42,31 @@ func TestContainerMemoryUnseen(t *testing.T) {
 				t.Errorf("it ran out of %d MiB (%q), want %d", r.outOf, r.note, c.want)
 			}
 		})
+	}
+}
+
+// TestContainerMemory: a container exceeded its limit, unless that can't have been the cause.
+func TestContainerMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit     int64
+		neverFull bool
+		want      string
+	}{
+		"with a limit":     {32, false, "out of memory: its limit is 32 MiB"},
+		"within its limit": {32, true, "out of memory: the host had no memory left"},
+		"without a limit":  {0, false, "out of memory: the host had no memory left"},
+	} {
+		for _, noticed := range []bool{false, true} { // by the Engine
+			i := &containerInstance{folder: t.TempDir()}
+			i.starved = &starvation{outcome: make(chan bool, 1), neverFull: c.neverFull}
+			i.starved.outcome <- true
+			i.spec.Resources.Limits = domain.Resources{MemoryMiB: c.limit}
+			r := i.end(containers.Container{Ended: true, ExitCode: lostExitCode, OutOfMemory: noticed},
+				session{facts: containers.Facts{Survive: true}})
+			if r.note != c.want || (r.outOf > 0) != strings.Contains(c.want, "its limit") {
+				t.Errorf("%s: %q, out of %d MiB", name, r.note, r.outOf)
+			}
+		}
 	}
 }
 

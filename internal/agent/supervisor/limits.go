@@ -62,18 +62,23 @@ func (l *limited) raise(to domain.Resources) error {
 	return nil
 }
 
-// exceeded reports whether processes of the instance were killed because of lack of memory.
-func (l limited) exceeded() bool {
+// starved reports whether processes of the instance were killed because of lack of memory, and whether its own limit
+// may have been the cause.
+func (l limited) starved() (killed, full bool) {
 	if l.group == nil {
-		return false
+		return false, false
 	}
 	kills, err := l.group.OOMKills()
-	return err == nil && kills > 0
+	return err == nil && kills > 0, l.group.Full()
 }
 
-// outOfMemory is the note about an instance that exceeded its memory limit.
-func outOfMemory(limitMiB int64) string {
-	return fmt.Sprintf("out of memory: its limit is %d MiB", limitMiB)
+// outOfMemory notes that an instance ran out of memory: of its limit, if it has one and that may have been the cause.
+func (r *result) outOfMemory(limitMiB int64, full bool) {
+	if limitMiB == 0 || !full {
+		r.note = "out of memory: the host had no memory left"
+		return
+	}
+	r.outOf, r.note = limitMiB, fmt.Sprintf("out of memory: its limit is %d MiB", limitMiB)
 }
 
 func (l limited) delete(log *slog.Logger) {

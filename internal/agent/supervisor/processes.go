@@ -249,8 +249,8 @@ func resume(processes []proctree.Process) {
 func (i *processInstance) result() result {
 	code, known := i.exitCode()
 	r := result{code: code}
-	if i.limits.exceeded() {
-		r.note, r.outOf = outOfMemory(i.limits.memory), i.limits.memory
+	if killed, full := i.limits.starved(); killed {
+		r.outOfMemory(i.limits.memory, full)
 	}
 	if !known {
 		r.lost = "its shell was killed"

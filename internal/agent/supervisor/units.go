@@ -410,10 +410,8 @@ func (i *unitInstance) result() result {
 		return result{code: lostExitCode, lost: "its unit left no exit code"}
 	}
 	r := result{code: code, asked: record.Asked, settled: !record.Asked}
-	if limit := i.spec.Resources.Limits.MemoryMiB; record.OOMKills > 0 && limit > 0 {
-		r.note, r.outOf = outOfMemory(limit), limit
-	} else if record.OOMKills > 0 {
-		r.note = "out of memory: the host had no memory left"
+	if record.OOMKills > 0 {
+		r.outOfMemory(i.spec.Resources.Limits.MemoryMiB, !record.NeverFull)
 	}
 	return r
 }

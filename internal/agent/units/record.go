@@ -23,6 +23,8 @@ type Record struct {
 	Result, Code, Status string
 	// OOMKills is how many processes the kernel killed for lack of memory.
 	OOMKills int
+	// NeverFull is true if the unit's own limit can't have been the cause of that.
+	NeverFull bool
 	// Group is the unit's cgroup.
 	Group string
 }
@@ -55,6 +57,8 @@ func parseRecord(content string) (r Record, complete bool) {
 			r.Status = value
 		case "oom_kills":
 			r.OOMKills, _ = strconv.Atoi(value) // 0 if unreadable
+		case "ooms":
+			r.NeverFull = value == "0" // it is not known for control groups v1
 		case "group":
 			r.Group = value
 		case "complete":
