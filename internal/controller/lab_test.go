@@ -162,7 +162,7 @@ func (l *lab) pass(s *scaler, d time.Duration) (counts []int) {
 		l.must(nil, l.look(s))
 		for _, f := range s.followed {
 			if f.changing {
-				s.finish(<-s.outcomes)
+				s.finish(<-s.outcomes, l.now)
 			}
 		}
 		counts = append(counts, l.count())

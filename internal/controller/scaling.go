@@ -230,7 +230,7 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 		case <-timer.C:
 			return true, nil
 		case o := <-s.outcomes:
-			s.finish(o)
+			s.finish(o, time.Now())
 			s.startAdditionHook(ctx, o.policy)
 			return false, nil
 		case t := <-s.hooked:

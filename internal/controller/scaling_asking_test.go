@@ -62,7 +62,7 @@ func TestNobodyWaitsForAnother(t *testing.T) {
 		l.must(nil, s.look(t.Context(), l.now))
 		s.nextAnswer(t, "job/worker")
 		l.must(nil, s.decide(t.Context(), l.now))
-		s.finish(<-s.outcomes)
+		s.finish(<-s.outcomes, l.now)
 		if got := l.count(); got != want || s.asking != 1 {
 			t.Errorf("with another one that waits there are %d members, want %d; %d wait", got, want, s.asking)
 		}
@@ -114,7 +114,7 @@ func TestBoundsWaitForNobody(t *testing.T) {
 		policy.Min, policy.Max = bounds[0], bounds[1]
 		l.put(policy)
 		l.must(nil, l.look(s))
-		s.finish(<-s.outcomes)
+		s.finish(<-s.outcomes, l.now)
 		l.now = l.now.Add(domain.DefaultScalingInterval)
 	}
 	if got := l.count(); got != 3 {

@@ -111,12 +111,12 @@ func (s *scaler) begin(ctx context.Context, c change) {
 	}()
 }
 
-// finish records the outcome of a change.
-func (s *scaler) finish(o outcome) {
+// finish records the outcome of a change that has ended.
+func (s *scaler) finish(o outcome, now time.Time) {
 	f := o.policy
 	f.changing, f.yielding.going = false, false
 	if len(o.yields) > 0 && o.done == nil {
-		s.refuse(f, o.entry.OutcomeWhy, o.entry.At)
+		s.refuse(f, o.entry.OutcomeWhy, now)
 	}
 	if f.hurries {
 		f.hurries, f.next = false, time.Time{}

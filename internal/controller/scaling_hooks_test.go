@@ -124,7 +124,7 @@ func (w *watcher) step() {
 	for heard := true; heard; {
 		select {
 		case o := <-w.outcomes:
-			w.finish(o)
+			w.finish(o, w.now)
 			w.startAdditionHook(w.ctx, o.policy)
 		case t := <-w.hooked:
 			w.finishAdditionHook(w.ctx, t, w.now)
@@ -455,7 +455,7 @@ func TestHookCallsConflict(t *testing.T) {
 			return errors.Is(err, engine.ErrConflict)
 		}
 		if w.changing > 0 {
-			w.finish(<-w.outcomes)
+			w.finish(<-w.outcomes, w.now)
 		}
 		return false
 	})

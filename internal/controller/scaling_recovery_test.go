@@ -50,7 +50,7 @@ func TestScalerDies(t *testing.T) {
 	for name, stores := range map[string]func(s *scaler, o outcome){
 		"before it is noted": func(*scaler, outcome) {},
 		"once it is in the history alone": func(s *scaler, o outcome) {
-			s.finish(o)
+			s.finish(o, o.entry.Until)
 			if err := s.history.Flush(t.Context(), o.entry.Until); err != nil {
 				t.Error(err)
 			}
@@ -97,7 +97,7 @@ func TestScalerNotesFirst(t *testing.T) {
 	l.load = 3
 	for range 2 {
 		l.must(nil, l.look(s))
-		s.finish(<-s.outcomes)
+		s.finish(<-s.outcomes, l.now)
 		l.now = l.now.Add(5 * time.Second)
 	}
 	stored := false
@@ -111,7 +111,7 @@ func TestScalerNotesFirst(t *testing.T) {
 		return nil
 	}
 	l.must(nil, l.look(s))
-	if s.finish(<-s.outcomes); !stored {
+	if s.finish(<-s.outcomes, l.now); !stored {
 		t.Error("the last change was not stored")
 	}
 }

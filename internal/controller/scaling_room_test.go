@@ -191,7 +191,7 @@ func TestScalerGuardsRoom(t *testing.T) {
 		l.must(nil, l.look(s))
 		for _, f := range s.followed {
 			if f.changing {
-				s.finish(<-s.outcomes)
+				s.finish(<-s.outcomes, l.now)
 			}
 		}
 		l.now = l.now.Add(time.Hour)
@@ -263,7 +263,7 @@ func TestScalerCallsOffHooksAlone(t *testing.T) {
 	for range changesAtOnce {
 		<-s.turns.ins
 	}
-	s.finish(<-s.outcomes)
+	s.finish(<-s.outcomes, l.now)
 	if n := l.count(); n != 5 {
 		t.Errorf("there are %d workers", n)
 	}
@@ -272,5 +272,22 @@ func TestScalerCallsOffHooksAlone(t *testing.T) {
 		if strings.Contains(e.OutcomeWhy, "called off") {
 			t.Errorf("the history says %+v", e)
 		}
+	}
+}
+
+// A role whose hook fails after a long time has refused only then: it is not asked again at once.
+func TestScalerRefusesLate(t *testing.T) {
+	r := newRebalancer(t)
+	l := newFullLab(t, func(p *domain.AutoscalingPolicy) { p.Hooks.BeforeRemoval = r.lasting() })
+	w := l.watcher()
+	l.pass(w.scaler, time.Minute)
+	l.asks(1, 3)
+	w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
+	l.now = l.now.Add(2 * usualRefusal)
+	r.answers(http.StatusConflict, "")
+	w.until("the hook to fail", func() bool { return !w.followed["job/worker"].changing })
+	w.step()
+	if answer := l.answer(); !strings.Contains(answer, "but it keeps 8: hook before_removal failed") {
+		t.Errorf("the waiting group's answer is %q", answer)
 	}
 }

@@ -25,7 +25,7 @@ func (l *lab) passSizing(s *scaler, d time.Duration) {
 		l.must(nil, l.look(s))
 		for _, f := range s.followed {
 			if f.changing {
-				s.finish(<-s.outcomes)
+				s.finish(<-s.outcomes, l.now)
 			}
 			if f.resizing {
 				s.finishResize(<-s.resizes)
