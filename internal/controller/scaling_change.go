@@ -118,8 +118,9 @@ func (s *scaler) finish(o outcome, now time.Time) {
 	if len(o.yields) > 0 && o.done == nil {
 		s.refuse(f, o.entry.OutcomeWhy, now)
 	}
-	if f.hurries {
-		f.hurries, f.next = false, time.Time{}
+	if f.hurries || f.asked != nil {
+		// What it has asked meanwhile is about the count before the change.
+		f.hurries, f.asked, f.next = false, nil, time.Time{}
 	}
 	s.changing--
 	key := f.document.Spec.Key()

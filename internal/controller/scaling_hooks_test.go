@@ -335,6 +335,26 @@ func TestHookEndsBetween(t *testing.T) {
 	}
 }
 
+// TestHookAskedBefore: what a policy has asked before a removal was carried out decides nothing. The hook is not called
+// about members that are gone, and the policy asks again at once.
+func TestHookAskedBefore(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	l.load = 0.1
+	w := l.watcher()
+	f := func() *followed { return w.followed["job/worker"] }
+	w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 && f().removing.Load() })
+	l.now = l.now.Add(time.Minute)
+	l.must(nil, w.scaler.look(w.ctx, l.now))
+	w.answered = append(w.answered, <-w.answers)
+	r.answers(http.StatusOK, "")
+	w.finish(<-w.outcomes, l.now)
+	l.must(nil, w.decide(w.ctx, l.now))
+	if w.changing > 0 || !f().isDue(l.now) {
+		t.Errorf("with %d members, %d changes are under way; it asks again at %s", l.count(), w.changing, f().next)
+	}
+}
+
 // TestHookForgets: a restarted hook that no longer knows a change is called about it again.
 func TestHookForgets(t *testing.T) {
 	r := newRebalancer(t)
