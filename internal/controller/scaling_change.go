@@ -16,7 +16,9 @@ import (
 
 // change is a decided change of a count.
 type change struct {
-	policy      *followed
+	policy *followed
+	// autoscaler is what made the decision: the policy may be replaced meanwhile.
+	autoscaler  *autoscale.Autoscaler
 	decision    autoscale.Decision
 	entry       autoscale.Entry
 	observation reconcile.Observation
@@ -77,6 +79,7 @@ func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(),
 // begin carries out a change in a goroutine. The outcome goes to the loop.
 func (s *scaler) begin(ctx context.Context, c change) {
 	document := c.policy.document
+	c.autoscaler = c.policy.autoscaler
 	c.policy.changing, c.policy.yielding.going = true, len(c.yields) > 0
 	s.changing++
 	calls, callOff := context.WithCancelCause(ctx)
@@ -125,7 +128,7 @@ func (s *scaler) finish(o outcome, now time.Time) {
 	s.changing--
 	key := f.document.Spec.Key()
 	if o.done != nil {
-		f.autoscaler.Changed(&f.state, o.done.At, o.done.From, o.done.To)
+		o.autoscaler.Changed(&f.state, o.done.At, o.done.From, o.done.To)
 		s.changed = true
 		s.log.Info("a role was scaled", "policy", key, "from", o.done.From, "to", o.done.To, "why", o.done.Why)
 	}

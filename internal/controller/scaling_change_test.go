@@ -102,3 +102,28 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// TestPolicyOfNewerBuild: a change is recorded even if its policy was replaced meanwhile by one that this build can't
+// run.
+func TestPolicyOfNewerBuild(t *testing.T) {
+	l := newLab(t, plain)
+	s := l.controller()
+	replaced := make(chan struct{})
+	var once sync.Once
+	l.onStage = func(domain.MemberSpec) {
+		once.Do(func() {
+			policy := l.policy()
+			policy.Min, policy.Max = 2, 1
+			l.put(policy)
+			close(replaced)
+		})
+	}
+	l.load = 2
+	l.must(nil, l.look(s))
+	<-replaced
+	l.must(nil, l.look(s))
+	s.finish(<-s.outcomes, l.now)
+	if f := s.followed["job/worker"]; !f.idle || !f.state.LastChange.Equal(l.now) {
+		t.Errorf("the last change is said to be of %s", f.state.LastChange)
+	}
+}
