@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -29,7 +30,8 @@ type lab struct {
 	mu      sync.Mutex
 	staged  map[string]domain.MemberSpec
 	members map[string]domain.Observed
-	// load is the load of a group in CPUs, which its members share; loads overrides the share of single members.
+	// load is the load of a group in CPUs, which its members share; loads overrides the share of single members. One
+	// that is not a number is not measured.
 	load  float64
 	loads map[string]float64
 	now   time.Time
@@ -316,6 +318,9 @@ func (l *lab) Usage(context.Context, time.Duration) (engine.Usage, error) {
 			share = own
 		}
 		v := &share
+		if math.IsNaN(share) {
+			v = nil
+		}
 		usage.Members[name] = engine.MemberUsage{
 			CPUs: domain.Measure{Last: v, Mean: v, Max: v, P95: v}, SampledAt: l.now,
 		}.Of(o)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -151,10 +152,14 @@ func (s *scaler) inOrder(
 			return nil, err
 		}
 		load = func(o domain.Observed) float64 {
-			if order == domain.RemoveLeastBusy {
-				return cpus[o.Name]
+			if order != domain.RemoveLeastBusy {
+				return -hosts[o.Host]
 			}
-			return -hosts[o.Host]
+			used, known := cpus[o.Name]
+			if !known && o.State == domain.StateRunning {
+				return math.Inf(1) // it may be the busiest
+			}
+			return used
 		}
 	}
 	slices.SortStableFunc(members, func(a, b candidate) int {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -36,9 +37,10 @@ func TestLeaving(t *testing.T) {
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
 		hook   *domain.ScalingHook
-		// works are the busy workers, and missing the missing ones; identity gives them one, and schedules lets the
-		// engine choose which ones are removed.
+		// works are the busy workers, missing the missing ones, and unmeasured those without a measurement, of which
+		// pending do not run yet; identity gives them one, and schedules lets the engine choose which ones are removed.
 		works, missing      []int
+		unmeasured, pending []int
 		identity, schedules bool
 		want                []string
 		// there are those of them that can be drained, if they differ from want; count is their
@@ -51,6 +53,14 @@ func TestLeaving(t *testing.T) {
 		"the least busy": {
 			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3},
 			want: []string{worker(2), worker(1)},
+		},
+		"the least busy, of whom that is known": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, unmeasured: []int{1},
+			want: []string{worker(2), worker(3)},
+		},
+		"the least busy, some of which do not run yet": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, unmeasured: []int{1, 2},
+			pending: []int{1}, want: []string{worker(1), worker(3)},
 		},
 		"from the most loaded host": {
 			guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)},
@@ -119,6 +129,12 @@ func TestLeaving(t *testing.T) {
 			}
 			for _, i := range test.works {
 				l.loads[worker(i)] = 0.9
+			}
+			for _, i := range test.unmeasured {
+				l.loads[worker(i)] = math.NaN()
+			}
+			for _, i := range test.pending {
+				l.starts(worker(i), domain.StatePending)
 			}
 			for _, i := range test.missing {
 				delete(l.members, worker(i))
