@@ -128,6 +128,8 @@ func (w *watcher) step() {
 			w.startAdditionHook(w.ctx, o.policy)
 		case t := <-w.hooked:
 			w.finishAdditionHook(w.ctx, t, w.now)
+		case r := <-w.resizes:
+			w.finishResize(r)
 		case <-time.After(time.Millisecond):
 			heard = false
 		}

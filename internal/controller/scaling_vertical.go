@@ -98,8 +98,9 @@ const resizeRetry = 30 * time.Second
 // stored it may have died before that.
 func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *autoscale.Resize) {
 	size := a.seen.Used.Size
+	changing := f.changing && !f.removing.Load() // a hook may be at work for hours
 	switch {
-	case f.resizing || f.changing || f.resizeAt.After(a.seen.Now) || a.seen.Held != "" && decided == nil:
+	case f.resizing || changing || f.resizeAt.After(a.seen.Now) || a.seen.Held != "" && decided == nil:
 		return
 	case decided != nil:
 		size = decided.To

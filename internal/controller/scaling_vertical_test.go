@@ -149,3 +149,31 @@ func TestUseQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestVerticalDuringHook: a member that ran out of memory gets more while a before_removal hook is at work.
+func TestVerticalDuringHook(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	edit(t, l.items, "job", func(doc *domain.GroupDocument) {
+		role := doc.Spec.Roles["worker"]
+		role.Resources.MemoryMiB = 100
+		doc.Spec.Roles["worker"] = role
+	})
+	policy := l.policy()
+	policy.Vertical = &domain.VerticalScaling{
+		MemoryMiB: &domain.AmountBounds{Min: 10, Max: 1000}, Apply: domain.ApplyAtStart,
+	}
+	l.put(policy)
+	l.load = 0.1
+	w := l.watcher()
+	w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
+	l.mu.Lock()
+	o := l.members[worker(0)]
+	o.OutOfMemory = &domain.OutOfMemory{At: l.now, LimitMiB: 100}
+	l.members[worker(0)] = o
+	l.mu.Unlock()
+	w.until("more memory", func() bool { return l.size().MemoryMiB > 100 })
+	if !w.followed["job/worker"].changing || l.count() != 2 {
+		t.Errorf("the hook has ended; the count is %d", l.count())
+	}
+}
