@@ -51,7 +51,7 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	}
 	var gone leaving
 	for _, m := range order {
-		if gone.count == wanted {
+		if gone.count == wanted || m.chief && gone.count < len(order)-1 {
 			break
 		}
 		if why, works := working[m.Name]; works {
@@ -77,7 +77,7 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 // only the others would not make enough room.
 func leavingFor(yields []string, wanted int, order []candidate, working map[string]string) (leaving, error) {
 	rank := func(m candidate) int {
-		if at := slices.Index(yields, m.Name); at >= 0 {
+		if at := slices.Index(yields, m.Name); at >= 0 && !m.chief {
 			return at
 		}
 		return len(yields)
@@ -123,10 +123,12 @@ type candidate struct {
 	domain.Observed
 
 	there bool
+	// chief is set for the chief, which [reconcile.Reconciler.Scale] removes only after all others.
+	chief bool
 }
 
 // inOrder returns the members of a policy's role in the order of removal: by index for members with identity, and
-// otherwise missing ones first.
+// otherwise missing ones first. The chief is last.
 func (s *scaler) inOrder(
 	ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation,
 ) ([]candidate, error) {
@@ -135,12 +137,13 @@ func (s *scaler) inOrder(
 		observed[o.Name] = o
 	}
 	group, order := observation.Groups[policy.Group], policy.Guards.Remove
+	chief := reconcile.Chief(group)
 	var members []candidate
 	for _, i := range slices.Backward(group.Indexes(policy.Role)) {
 		name := domain.MemberName(policy.Group, policy.Role, i)
 		o, there := observed[name]
 		o.Name = name
-		members = append(members, candidate{o, there})
+		members = append(members, candidate{o, there, name == chief})
 	}
 	if topology.HasIdentity(group.Spec, policy.Role) {
 		return members, nil
@@ -164,6 +167,10 @@ func (s *scaler) inOrder(
 	}
 	slices.SortStableFunc(members, func(a, b candidate) int {
 		switch {
+		case a.chief:
+			return 1
+		case b.chief:
+			return -1
 		case a.there && b.there:
 			return cmp.Compare(load(a.Observed), load(b.Observed))
 		case a.there:

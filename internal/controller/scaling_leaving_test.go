@@ -42,7 +42,10 @@ func TestLeaving(t *testing.T) {
 		works, missing      []int
 		unmeasured, pending []int
 		identity, schedules bool
-		want                []string
+		// chief makes the first worker the chief, and yields are those whose room is needed.
+		chief  bool
+		yields []string
+		want   []string
 		// there are those of them that can be drained, if they differ from want; count is their
 		// number, if they have no names.
 		there []string
@@ -61,6 +64,17 @@ func TestLeaving(t *testing.T) {
 		"the least busy, some of which do not run yet": {
 			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, unmeasured: []int{1, 2},
 			pending: []int{1}, want: []string{worker(1), worker(3)},
+		},
+		"the chief last": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{1, 2, 3}, chief: true,
+			want: []string{worker(3), worker(2)},
+		},
+		"the chief only after all others": {
+			guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{1, 2}, chief: true,
+			want: []string{worker(3)}, says: "is busy",
+		},
+		"the chief, whose room is needed, only after all others": {
+			yields: []string{worker(0), worker(1)}, chief: true, want: []string{worker(1), worker(3)},
 		},
 		"from the most loaded host": {
 			guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)},
@@ -136,6 +150,11 @@ func TestLeaving(t *testing.T) {
 			for _, i := range test.pending {
 				l.starts(worker(i), domain.StatePending)
 			}
+			if test.chief {
+				edit(t, l.items, "job", func(doc *domain.GroupDocument) {
+					doc.Spec.Completion = domain.Completion{When: domain.WhenChief, Roles: []string{"worker"}}
+				})
+			}
 			for _, i := range test.missing {
 				delete(l.members, worker(i))
 			}
@@ -148,7 +167,7 @@ func TestLeaving(t *testing.T) {
 				o.Host = []string{"a", "b"}[o.Index%2]
 			}
 			gone, err := s.leaving(t.Context(), l.policy(),
-				change{decision: autoscale.Decision{From: 4, To: 2}, observation: observation})
+				change{decision: autoscale.Decision{From: 4, To: 2}, observation: observation, yields: test.yields})
 			why := gone.why
 			if err != nil {
 				why = err.Error()

@@ -94,10 +94,10 @@ func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes [
 	if topology.HasIdentity(doc.Spec, s.Role) || SchedulingOf(traits, doc.Spec, s.Role) == domain.SchedulingEngine {
 		return order
 	}
-	rule := topology.Rule(doc.Spec, topology.Expand(doc.Spec, doc.Counts, doc.Absent))
+	chief := Chief(doc)
 	rank := func(i int) int {
 		member := domain.MemberName(s.Group, s.Role, i)
-		if rule.When == domain.WhenChief && slices.Contains(rule.Members, member) {
+		if member == chief {
 			return len(s.Remove) + 1
 		}
 		if at := slices.Index(s.Remove, member); at >= 0 {
@@ -107,6 +107,15 @@ func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes [
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
 	return order
+}
+
+// Chief returns the name of the member whose end completes a group; "" if there is none.
+func Chief(doc domain.GroupDocument) string {
+	rule := topology.Rule(doc.Spec, topology.Expand(doc.Spec, doc.Counts, doc.Absent))
+	if rule.When != domain.WhenChief || len(rule.Members) == 0 {
+		return ""
+	}
+	return rule.Members[0]
 }
 
 // restarts reports whether members that the previous decision has already have to restart.
