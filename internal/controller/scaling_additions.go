@@ -143,7 +143,8 @@ func arrived(observation reconcile.Observation, policy domain.AutoscalingPolicy,
 	return !slices.ContainsFunc(call.Members, func(name string) bool { return !running[name] })
 }
 
-// callAdditionHook calls the hook about one addition, and forgets the addition whatever the result.
+// callAdditionHook calls the hook about one addition, and forgets the addition whatever the result. If that can't be
+// stored, only storing it is tried again.
 func (s *scaler) callAdditionHook(
 	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall,
 ) hooked {
@@ -152,8 +153,10 @@ func (s *scaler) callAdditionHook(
 		return hooked{policy: f} // the next controller continues
 	}
 	t := hooked{f, &call, call.To, err}
-	if unstored := f.calls.remove(ctx, call.ID); unstored != nil {
-		t.err = errors.Join(err, unstored)
+	for wait := s.hookPace.first; f.calls.remove(ctx, call.ID) != nil; wait = min(2*wait, s.hookPace.longest) {
+		if pause(ctx, wait); ctx.Err() != nil {
+			return hooked{policy: f}
+		}
 	}
 	if group, err := engine.Get[domain.GroupDocument](ctx, s.reconciler.Engine, policy.Group); err == nil {
 		t.count = group.Counts[policy.Role]

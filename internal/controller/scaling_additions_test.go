@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,5 +91,31 @@ func TestHookOfThoseWithoutNames(t *testing.T) {
 	if _, received := r.seen(); len(received) != 1 || received[0].Members != nil || received[0].From != 2 ||
 		received[0].To != l.count() {
 		t.Errorf("it received %+v, and the count is %d", received, l.count())
+	}
+}
+
+// TestHookDoneOnce: a hook that is done is not called again while the store can't delete its call.
+func TestHookDoneOnce(t *testing.T) {
+	r := newRebalancer(t)
+	r.answers(http.StatusOK, "")
+	l := hookLab(t, domain.ScalingHooks{AfterAddition: r.lasting()})
+	calls := "put " + new(domain.HookCallsDocument).Kind().Name
+	var refused atomic.Int64
+	l.breaks(func(call string, _ bool) error {
+		if _, received := r.seen(); len(received) == 0 || refused.Load() == 3 || !strings.HasPrefix(call, calls) {
+			return nil
+		}
+		refused.Add(1)
+		return errDead
+	})
+	w := l.watcher()
+	l.load = 2
+	w.until("the call to be deleted", func() bool { return refused.Load() == 3 && w.idle() })
+	if _, received := r.seen(); len(received) != 1 {
+		t.Errorf("it was called %d times", len(received))
+	}
+	want := "hook after_addition has finished for change " + r.ids()[0]
+	if history := w.historyText(); !strings.Contains(history, want) {
+		t.Errorf("the history lacks its end:\n%s", history)
 	}
 }
