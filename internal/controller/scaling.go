@@ -447,7 +447,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		entry.Change, entry.OutcomeWhy = f.calls.atWork()
 		entry.Resized, f.resized = f.resized, ""
 		s.resize(ctx, f, a, decision.Resize)
-		if !f.changing && a.seen.Held == "" && decision.To >= decision.From {
+		if !f.changing && a.seen.Held == "" && (decision.To >= decision.From || f.document.Spec.DryRun) {
 			unstored = errors.Join(unstored, s.forgetRemoval(ctx, f))
 		}
 		switch {

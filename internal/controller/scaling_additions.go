@@ -148,7 +148,7 @@ func arrived(observation reconcile.Observation, policy domain.AutoscalingPolicy,
 func (s *scaler) callAdditionHook(
 	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall,
 ) hooked {
-	err := s.callHook(ctx, f, policy, call)
+	err := s.callHook(ctx, f, policy, &call)
 	if ctx.Err() != nil {
 		return hooked{policy: f} // the next controller continues
 	}

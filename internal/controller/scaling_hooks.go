@@ -48,15 +48,15 @@ func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 	}
 }
 
-// callHook calls a hook about a change and waits until it is done, storing its progress. It continues a call that a
-// former controller began.
+// callHook calls a hook about a change and waits until it is done, storing its progress, also in call. It continues a
+// call that a former controller began.
 func (s *scaler) callHook(
-	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall,
+	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call *domain.HookCall,
 ) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
 	if !call.AtWork() {
-		call.Called = now.UTC().Round(0)
-		if err := f.calls.note(ctx, call); err != nil {
+		call.Called, call.Location = now.UTC().Round(0), ""
+		if err := f.calls.note(ctx, *call); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (s *scaler) callHook(
 	within, cancel := context.WithDeadlineCause(ctx, deadline, errHookLate)
 	defer cancel()
 	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
-		reply, err := s.converse(within, hook, policy, call)
+		reply, err := s.converse(within, hook, policy, *call)
 		after := reply.After
 		transient, again := errors.AsType[*meter.TransientError](err)
 		switch {
@@ -77,7 +77,7 @@ func (s *scaler) callHook(
 		case err == nil && reply.Done:
 			return nil
 		case within.Err() != nil:
-			return lateHook(hook, call, trouble)
+			return lateHook(hook, *call, trouble)
 		case again:
 			trouble, after = transient.Err, transient.After
 			call.Progress = trouble.Error()
@@ -86,7 +86,7 @@ func (s *scaler) callHook(
 		default:
 			trouble, call.Location, call.Progress = nil, reply.Location, reply.Progress
 		}
-		if err := f.calls.note(ctx, call); err != nil {
+		if err := f.calls.note(ctx, *call); err != nil {
 			return err
 		}
 		pause(within, max(after, wait))
@@ -133,7 +133,7 @@ func (s *scaler) beforeRemoval(
 ) error {
 	f := c.policy
 	if policy.Hooks.BeforeRemoval == nil || len(gone.there) == 0 {
-		return nil
+		return s.forgetRemoval(ctx, f)
 	}
 	call := newHookCall(domain.BeforeRemoval, c, c.decision.From-gone.count)
 	call.Members, call.Remove = gone.there, gone.members
@@ -146,7 +146,7 @@ func (s *scaler) beforeRemoval(
 	}
 	came.change = call.ID
 	f.removing.Store(true)
-	err := s.callHook(calls, f, policy, call)
+	err := s.callHook(calls, f, policy, &call)
 	f.removing.Store(false)
 	held, calledOff := errors.AsType[*reconcile.HeldError](err)
 	switch {
@@ -158,8 +158,9 @@ func (s *scaler) beforeRemoval(
 	case ctx.Err() != nil:
 		return ctx.Err() // the next controller continues
 	}
-	// A retry of the same change keeps its ID, so that the hook can build on what it has done.
-	call.Called, call.Location, call.Progress = time.Time{}, "", ""
+	// A retry of the same change keeps its ID, so that the hook can build on what it has done. Until then it keeps its
+	// Location, as a hook that was late may still be at work, and would have to be cancelled.
+	call.Called, call.Progress = time.Time{}, ""
 	if unstored := f.calls.note(ctx, call); unstored != nil {
 		return unstored
 	}
@@ -169,7 +170,7 @@ func (s *scaler) beforeRemoval(
 	}
 }
 
-// forgetCall deletes a call that is no longer needed, and cancels the hook if it is at work.
+// forgetCall deletes a call that is no longer needed, and cancels the hook's work.
 func (s *scaler) forgetCall(ctx context.Context, f *followed, call domain.HookCall) error {
 	s.callOff(ctx, call)
 	return f.calls.remove(ctx, call.ID)
@@ -177,7 +178,7 @@ func (s *scaler) forgetCall(ctx context.Context, f *followed, call domain.HookCa
 
 // callOff asks a hook to stop working on a call, if the hook has given an address for that.
 func (s *scaler) callOff(ctx context.Context, call domain.HookCall) {
-	if !call.AtWork() || call.Location == "" {
+	if call.Location == "" {
 		return
 	}
 	go func() {

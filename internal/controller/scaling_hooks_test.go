@@ -388,6 +388,21 @@ func TestHookCalledOff(t *testing.T) {
 			policy.Paused = domain.PauseIn
 			l.put(policy)
 		}, 2, "2 → 1 held the policy has changed; deciding again"},
+		"only tried out": {func(l *lab) {
+			policy := l.policy()
+			policy.DryRun = true
+			l.put(policy)
+		}, 2, "2 → 1 held the policy has changed; deciding again"},
+		"its members stay": {func(l *lab) {
+			policy := l.policy()
+			policy.Guards.Busy = &domain.BusyGuard{CPUPercent: new(1.0)}
+			l.put(policy)
+		}, 2, "2 → 1 held job-worker-1 stays"},
+		"without the hook": {func(l *lab) {
+			policy := l.policy()
+			policy.Hooks.BeforeRemoval = nil
+			l.put(policy)
+		}, 1, "2 → 1 done"},
 		"gone": {func(l *lab) { l.drop(key) }, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -400,6 +415,9 @@ func TestHookCalledOff(t *testing.T) {
 			off := "DELETE /changes/" + r.ids()[0]
 			w.until("the hook to be called off",
 				func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == test.count })
+			if f := w.followed[key]; f != nil {
+				w.until("the change to be recorded", func() bool { return !f.changing })
+			}
 			if history := w.historyText(); !strings.Contains(history, test.says) {
 				t.Errorf("the history does not say %q:\n%s", test.says, history)
 			}
@@ -409,6 +427,24 @@ func TestHookCalledOff(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLateHookCalledOff: a hook that was late may still be at work, so it is asked to stop, too.
+func TestLateHookCalledOff(t *testing.T) {
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	policy := l.policy()
+	policy.Hooks.BeforeRemoval.Timeout = new(domain.Duration(100 * time.Millisecond))
+	l.put(policy)
+	l.load = 0.1
+	w := l.watcher()
+	w.until("the hook to be late", func() bool {
+		return strings.Contains(w.historyText(), "not done within 100ms") && !w.followed["job/worker"].changing
+	})
+	l.load = 2
+	off := "DELETE /changes/" + r.ids()[0]
+	w.until("the hook to be called off",
+		func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == 4 })
 }
 
 // TestHooksOutliveDeath: whichever write to the store was a controller's last, whether or not it took effect, the next
