@@ -52,21 +52,8 @@ func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 	answered, silent := map[string]bool{}, map[string]time.Time{}
 	guards := make([]Guarded, 0, len(a.guards))
 	for _, asked := range a.guards {
-		g := Guarded{Name: asked.Name, What: asked.What}
+		g, there := guardedBy(asked, seen)
 		key := asked.Name + " " + asked.What
-		m, there := seen.Guards[asked.Name]
-		switch {
-		case !there:
-			g.Why = "it was not asked"
-		case m.Why != "":
-			g.Why = m.Why
-		case !finite(m.Value):
-			g.Why = notANumber
-		case seen.Now.Sub(m.At) > domain.DefaultStaleAfter:
-			g.Why = say("stale: its last value is ", seen.Now.Sub(m.At).Round(time.Second), " old")
-		default:
-			g.Value = &m.Value
-		}
 		switch since, asking := state.Silent[key]; {
 		case g.Value != nil || state.Answered[key]:
 			answered[key] = true
@@ -81,6 +68,39 @@ func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 	return guards
 }
 
+// guardedBy returns the value of a guard's source, and whether it was asked.
+func guardedBy(asked domain.GuardQuestion, seen *Seen) (g Guarded, there bool) {
+	g = Guarded{Name: asked.Name, What: asked.What}
+	m, there := seen.Guards[asked.Name]
+	switch {
+	case !there:
+		g.Why = "it was not asked"
+	case m.Why != "":
+		g.Why = m.Why
+	case !finite(m.Value):
+		g.Why = notANumber
+	case seen.Now.Sub(m.At) > domain.DefaultStaleAfter:
+		g.Why = say("stale: its last value is ", seen.Now.Sub(m.At).Round(time.Second), " old")
+	default:
+		g.Value = &m.Value
+	}
+	return g, there
+}
+
+// Refusal returns why the guards do not let a role shrink to a count for which a decision was made earlier; "" if they
+// do.
+func (a *Autoscaler) Refusal(seen Seen, to int) string {
+	d := Decision{From: seen.Count}
+	for _, asked := range a.guards {
+		g, _ := guardedBy(asked, &seen)
+		d.Guards = append(d.Guards, g)
+	}
+	if a.guarded(&d, &seen, to) <= to {
+		return ""
+	}
+	return d.limits[len(d.limits)-1]
+}
+
 // busy says why the role is busy according to the guard's sources, or why that is unknown; "" if it is not busy.
 func (a *Autoscaler) busy(d *Decision) string {
 	for _, g := range d.Guards {
@@ -93,6 +113,12 @@ func (a *Autoscaler) busy(d *Decision) string {
 		}
 	}
 	return ""
+}
+
+// Needed returns the count from the source of the guard at_least; 0 if it is unknown, or if there is no such guard.
+func (d *Decision) Needed() int {
+	count, _ := d.needed()
+	return count
 }
 
 // needed returns the count from the source of the guard at_least, and the guard; nil if there is no such guard.

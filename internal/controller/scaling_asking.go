@@ -163,11 +163,17 @@ func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 			})
 		}
 	}
+	return slices.Concat(questions, guardQuestions(policy), useQuestions(policy))
+}
+
+// guardQuestions returns what the guards of a policy ask external sources.
+func guardQuestions(policy domain.AutoscalingPolicy) []meter.Question {
+	var questions []meter.Question
 	for _, asked := range policy.Guards.Questions() {
 		questions = append(questions, meter.Question{
 			Metric: guardMark + asked.Name, Group: policy.Group, Role: policy.Role, Source: asked.Source,
 			StaleAfter: domain.DefaultStaleAfter, Truth: asked.Name != domain.GuardAtLeast,
 		})
 	}
-	return append(questions, useQuestions(policy)...)
+	return questions
 }

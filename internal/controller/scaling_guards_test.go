@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -199,5 +202,105 @@ func TestSilentGuardsThatCannotBeRead(t *testing.T) {
 	l.pass(l.controller(), time.Second)
 	if found, err := engine.List[domain.SilentGuardsDocument](t.Context(), l); err != nil || len(found) > 0 {
 		t.Errorf("%+v is stored (%v)", found, err)
+	}
+}
+
+// TestGuardsAfterHook: guards are asked again once a before_removal hook is done, which may take hours. If one of them
+// has turned against the removal, the members stay, and the hook is cancelled. One that does so for a moment only, such
+// as while the hook's own work is still seen, is waited for.
+func TestGuardsAfterHook(t *testing.T) {
+	var body atomic.Value
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if body.Load() == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, body.Load().(string)) // the client may have gone
+	}))
+	defer server.Close()
+	source := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL}}
+	atLeast, busy := domain.ScalingGuards{AtLeast: &source}, domain.ScalingGuards{
+		Busy: &domain.BusyGuard{GuardSource: source, CPUPercent: new(50.0)},
+	}
+	for name, test := range map[string]struct {
+		guards domain.ScalingGuards
+		// before, during and after are what the source says, and load is that of the member at the end.
+		before, during, after string
+		load                  float64
+		count                 int
+		says                  string
+	}{
+		"unknown how many are needed": {
+			atLeast, "1", "", "", 0, 2, "2 → 1 held 1 wanted, but it is unknown how many are needed",
+		},
+		"unknown for a moment":      {atLeast, "1", "", "1", 0, 1, "2 → 1 done"},
+		"the role is busy":          {busy, "0", "1", "1", 0, 2, "2 → 1 held 1 wanted, but the role is busy"},
+		"the role was busy":         {busy, "0", "1", "0", 0, 1, "2 → 1 done"},
+		"the member is busy":        {busy, "0", "0", "0", 0.9, 2, "2 → 1 held job-worker-1 stays: it is busy"},
+		"the member is hardly busy": {busy, "0", "0", "0", 0.4, 1, "2 → 1 done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body.Store(test.before)
+			r := newRebalancer(t)
+			l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+			l.requires(1)
+			policy := l.policy()
+			policy.Guards = test.guards
+			l.put(policy)
+			l.load = 0.1
+			w := l.watcher()
+			if test.after != test.during {
+				w.hookPace.lag = time.Minute
+			}
+			w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
+			body.Store(test.during)
+			l.mu.Lock()
+			l.loads[worker(1)] = test.load
+			l.mu.Unlock()
+			for range domain.DefaultScalingInterval / time.Second {
+				w.step()
+			}
+			before := asked.Load()
+			r.answers(http.StatusOK, "")
+			if test.after != test.during {
+				acctest.Eventually(t, "the guard to be asked", func() bool { return asked.Load() > before+1 })
+			}
+			body.Store(test.after)
+			w.until("the removal to end", func() bool { return strings.Contains(w.historyText(), test.says) })
+			off := "DELETE /changes/" + r.ids()[0]
+			w.until("the hook to be cancelled, if they stay", func() bool {
+				asked, _ := r.seen()
+				return test.count == 1 || slices.Contains(asked, off)
+			})
+			if l.count() != test.count {
+				t.Errorf("the count is %d, want %d", l.count(), test.count)
+			}
+		})
+	}
+}
+
+// TestGuardDuringHook: a removal whose hook is at work is cancelled once guards.at_least requires more members.
+func TestGuardDuringHook(t *testing.T) {
+	var needed atomic.Value
+	needed.Store("1")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, needed.Load().(string)) // the client may have gone
+	}))
+	defer server.Close()
+	r := newRebalancer(t)
+	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+	policy := l.policy()
+	policy.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL}}
+	l.put(policy)
+	l.load = 0.1
+	w := l.watcher()
+	w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
+	needed.Store("2")
+	off := "DELETE /changes/" + r.ids()[0]
+	w.until("the hook to be cancelled", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) })
+	const want = "2 → 1 held guards.at_least requires 2 members now, so none is removed"
+	if history := w.historyText(); !strings.Contains(history, want) || l.count() != 2 {
+		t.Errorf("the count is %d; the history:\n%s", l.count(), history)
 	}
 }

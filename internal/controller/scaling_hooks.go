@@ -16,10 +16,10 @@ import (
 )
 
 // hookPace is the first and the longest interval at which a hook at work is polled, unless it names one itself, and at
-// which started members are checked.
-type hookPace struct{ first, longest time.Duration }
+// which started members are checked. Once a hook is done, guards may see its own work, such as moving data, for lag.
+type hookPace struct{ first, longest, lag time.Duration }
 
-var usualHookPace = hookPace{time.Second, 10 * time.Second}
+var usualHookPace = hookPace{time.Second, 10 * time.Second, time.Minute}
 
 const (
 	// lastLook is the minimum time left for a hook whose time ran out while no controller could ask it.
@@ -127,7 +127,8 @@ func (s *scaler) converse(
 }
 
 // beforeRemoval calls the hook about the members to be removed, and records in came that it was called. They stay
-// unless it succeeds. The context calls is cancelled if the removal is called off.
+// unless it succeeds and the guards still allow the removal then. The context calls is cancelled if the removal is
+// called off.
 func (s *scaler) beforeRemoval(
 	ctx, calls context.Context, policy domain.AutoscalingPolicy, c change, gone leaving, came *carried,
 ) error {
@@ -147,16 +148,19 @@ func (s *scaler) beforeRemoval(
 	came.change = call.ID
 	f.removing.Store(true)
 	err := s.callHook(calls, f, policy, &call)
+	if err == nil {
+		came.notified = slices.Clone(call.Members)
+		err = s.awaitGuards(calls, policy, c, gone)
+	}
 	f.removing.Store(false)
 	held, calledOff := errors.AsType[*reconcile.HeldError](err)
 	switch {
-	case err == nil:
-		came.notified = slices.Clone(call.Members)
-		return nil
 	case calledOff:
 		return held
 	case ctx.Err() != nil:
 		return ctx.Err() // the next controller continues
+	case came.notified != nil:
+		return err
 	}
 	// A retry of the same change keeps its ID, so that the hook can build on what it has done. Until then it keeps its
 	// Location, as a hook that was late may still be at work, and would have to be cancelled.

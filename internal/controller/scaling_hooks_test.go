@@ -107,7 +107,7 @@ func (l *lab) watcher() *watcher {
 	l.Helper()
 	ctx, kill := context.WithCancel(l.Context())
 	s := l.controller()
-	s.hookPace = hookPace{time.Millisecond, 5 * time.Millisecond}
+	s.hookPace = hookPace{time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond}
 	return &watcher{l, s, ctx, kill}
 }
 

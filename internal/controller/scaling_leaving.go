@@ -7,8 +7,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -181,6 +183,53 @@ func (s *scaler) inOrder(
 		return 0
 	})
 	return members, nil
+}
+
+// awaitGuards waits until the guards allow a removal whose hook is done, or returns why they don't. They did before the
+// hook, which may have taken long.
+func (s *scaler) awaitGuards(ctx context.Context, policy domain.AutoscalingPolicy, c change, gone leaving) error {
+	end := time.Now().Add(s.hookPace.lag)
+	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
+		err := s.allowed(ctx, policy, c, gone)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil || time.Now().After(end):
+			return err
+		}
+		pause(ctx, wait)
+	}
+}
+
+// allowed returns an error if the guards do not allow a removal now.
+func (s *scaler) allowed(ctx context.Context, policy domain.AutoscalingPolicy, c change, gone leaving) error {
+	questions := guardQuestions(policy)
+	if len(questions) == 0 && policy.Guards.Busy == nil {
+		return nil
+	}
+	snapshot := s.reconciler
+	snapshot.Engine = s.reconciler.Engine.Snapshot()
+	observation, err := snapshot.Observation(ctx)
+	if err != nil && observation.Groups == nil {
+		return err
+	}
+	now := time.Now()
+	seen := autoscale.Seen{Now: now, Count: c.decision.From, Guards: map[string]autoscale.Measurement{}}
+	for i, measured := range s.meter.Read(ctx, now, meter.Observation{
+		Groups: observation.Groups, Members: observation.Members,
+	}, questions) {
+		seen.Guards[strings.TrimPrefix(questions[i].Metric, guardMark)] = measured
+	}
+	if why := c.autoscaler.Refusal(seen, c.decision.From-gone.count); why != "" {
+		return &staysError{why}
+	}
+	working := s.working(ctx, policy, observation)
+	for _, name := range gone.there {
+		if why, works := working[name]; works {
+			return &staysError{fmt.Sprintf("%s stays: %s", name, why)}
+		}
+	}
+	return nil
 }
 
 // working returns why members have to stay: they are busy by the policy's guard, or can't be measured.
