@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -70,5 +71,39 @@ func TestDockerfiles(t *testing.T) {
 				t.Error("it takes an image, and has no Dockerfile")
 			}
 		})
+	}
+}
+
+// Terraform's own files, which change with each apply, are no part of an image that is built from a folder with a
+// configuration.
+func TestImagesWithoutTerraformFiles(t *testing.T) {
+	digest := func(folder string) string {
+		digest, err := imagesource.Build{Context: folder, Dockerfile: "Dockerfile"}.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	for _, root := range []string{acceptance.Examples, acceptance.Modules} {
+		dockerfiles, err := filepath.Glob(root + "/*/Dockerfile")
+		if err != nil || len(dockerfiles) == 0 {
+			t.Fatalf("%s: no Dockerfiles, %v", root, err)
+		}
+		for _, dockerfile := range dockerfiles {
+			folder := filepath.Join(t.TempDir(), "folder")
+			err := os.CopyFS(folder, os.DirFS(filepath.Dir(dockerfile)))
+			before := digest(folder)
+			for _, file := range []string{"terraform.tfstate", ".terraform/modules/modules.json"} {
+				file = filepath.Join(folder, file)
+				err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if digest(folder) != before {
+				t.Errorf("an apply changes the image of %s: its .dockerignore has to exclude Terraform's files",
+					filepath.Dir(dockerfile))
+			}
+		}
 	}
 }
