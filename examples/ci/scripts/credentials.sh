@@ -1,7 +1,8 @@
 set -eu
 umask 077
 work=$(mktemp -d)
-trap 'rm -rf "$work"; [ -z "${SSH_AGENT_PID:-}" ] || kill "$SSH_AGENT_PID"' EXIT
+agent=
+trap 'rm -rf "$work"; [ -z "$agent" ] || kill "$agent" 2>/dev/null || true' EXIT
 trap 'exit 143' INT TERM
 
 # More variables, such as credentials for the backend: one NAME=value per line.
@@ -17,9 +18,11 @@ ${TRAINYARD_ENV:-}
 END
 unset TRAINYARD_ENV
 
-# The SSH key stays in an agent's memory, and host keys are verified.
+# The SSH key stays in the memory of an agent, which ends with the script, and host keys are verified.
 if [ -n "${TRAINYARD_SSH_KEY:-}" ]; then
-  eval "$(ssh-agent -s)" >"$work/agent"
+  ssh-agent -s >"$work/agent"
+  . "$work/agent" >/dev/null
+  agent=$SSH_AGENT_PID
   printf '%s\n' "$TRAINYARD_SSH_KEY" | ssh-add -q -
 fi
 unset TRAINYARD_SSH_KEY

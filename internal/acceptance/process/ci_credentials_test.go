@@ -1,0 +1,88 @@
+//go:build linux
+
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// runCredentials runs credentials.sh and a command that exits with 3, with this environment and these programs in place
+// of OpenSSH's, and returns the exit code.
+func runCredentials(t *testing.T, home string, env []string, programs map[string]string) (code int, output string) {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(ciExamples, "scripts/credentials.sh"))
+	for name, program := range programs {
+		content := []byte("#!/bin/sh\n" + program)
+		err = errors.Join(err, os.WriteFile(filepath.Join(home, name), content, 0o700)) //nolint:gosec // it is to be run
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("sh", "-c", string(script)+"exit 3\n")
+	command.Env = append(env, "HOME="+home, "PATH="+home+":"+os.Getenv("PATH"))
+	text, err := command.CombinedOutput()
+	if command.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), string(text)
+}
+
+// agent is a process in place of an SSH agent.
+type agent struct{ *exec.Cmd }
+
+func startAgent(t *testing.T) agent {
+	t.Helper()
+	a := agent{exec.Command("sleep", "600")}
+	if err := a.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.ended() })
+	return a
+}
+
+// ended reports whether the agent was asked to end. It ends in any case.
+func (a agent) ended() bool {
+	_ = a.Process.Kill()
+	_ = a.Wait()
+	status, _ := a.ProcessState.Sys().(syscall.WaitStatus)
+	return status.Signal() == syscall.SIGTERM
+}
+
+// gone is a PID that no process can have.
+const gone = 1<<22 + 1
+
+// The scripts end the SSH agent that they started and no other, and agents don't change the exit code.
+func TestCIAgents(t *testing.T) {
+	inherited, started := startAgent(t), startAgent(t)
+	for _, pid := range []int{inherited.Process.Pid, gone} {
+		code, output := runCredentials(t, t.TempDir(), []string{fmt.Sprintf("SSH_AGENT_PID=%d", pid)}, nil)
+		if code != 3 || output != "" {
+			t.Errorf("with the inherited agent %d, exit code %d, not 3\n%s", pid, code, output)
+		}
+	}
+	for _, pid := range []int{started.Process.Pid, gone} {
+		code, output := runCredentials(t, t.TempDir(), []string{"TRAINYARD_SSH_KEY=key"}, map[string]string{
+			"ssh-agent": fmt.Sprintf("echo 'SSH_AGENT_PID=%[1]d; export SSH_AGENT_PID; echo Agent pid %[1]d;'", pid),
+			"ssh-add":   "cat >/dev/null",
+		})
+		if code != 3 || output != "" {
+			t.Errorf("with the started agent %d, exit code %d, not 3\n%s", pid, code, output)
+		}
+	}
+	env := []string{"TRAINYARD_SSH_KEY=key", fmt.Sprintf("SSH_AGENT_PID=%d", inherited.Process.Pid)}
+	if code, output := runCredentials(t, t.TempDir(), env, map[string]string{"ssh-agent": "exit 9"}); code != 9 {
+		t.Errorf("if no agent starts, exit code %d, not that of ssh-agent\n%s", code, output)
+	}
+	if !started.ended() {
+		t.Error("the scripts leave the agent that they started")
+	}
+	if inherited.ended() {
+		t.Error("the scripts end an agent that they did not start")
+	}
+}
