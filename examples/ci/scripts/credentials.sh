@@ -18,15 +18,21 @@ ${TRAINYARD_ENV:-}
 END
 unset TRAINYARD_ENV
 
+# On GitLab, a variable of type "File" is the path of a file with the value.
+value() {
+  if [ -f "$1" ]; then set -- "$(cat "$1")"; fi
+  printf '%s\n' "$1"
+}
+
 # The SSH key stays in the memory of an agent, which ends with the script, and host keys are verified.
 if [ -n "${TRAINYARD_SSH_KEY:-}" ]; then
   ssh-agent -s >"$work/agent"
   . "$work/agent" >/dev/null
   agent=$SSH_AGENT_PID
-  printf '%s\n' "$TRAINYARD_SSH_KEY" | ssh-add -q -
+  value "$TRAINYARD_SSH_KEY" | ssh-add -q -
 fi
 unset TRAINYARD_SSH_KEY
 if [ -n "${TRAINYARD_KNOWN_HOSTS:-}" ]; then
   mkdir -p ~/.ssh
-  printf '%s\n' "$TRAINYARD_KNOWN_HOSTS" >>~/.ssh/known_hosts
+  value "$TRAINYARD_KNOWN_HOSTS" >>~/.ssh/known_hosts
 fi

@@ -86,3 +86,35 @@ func TestCIAgents(t *testing.T) {
 		t.Error("the scripts end an agent that they did not start")
 	}
 }
+
+// The SSH key and host keys are texts, or as GitLab's variables of type "File" paths of files with these texts.
+func TestCIFiles(t *testing.T) {
+	const key, hosts = "-----BEGIN KEY-----\nkey\n-----END KEY-----", "gpu1 ssh-ed25519 AAAA\ngpu2 ssh-ed25519 BBBB"
+	for name, ending := range map[string]string{"texts": "", "files": "", "files that end with a newline": "\n"} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			env := []string{"TRAINYARD_SSH_KEY=" + key, "TRAINYARD_KNOWN_HOSTS=" + hosts}
+			if name != "texts" {
+				keyFile, hostsFile := filepath.Join(home, "KEY"), filepath.Join(home, "HOSTS")
+				err := errors.Join(os.WriteFile(keyFile, []byte(key+ending), 0o600),
+					os.WriteFile(hostsFile, []byte(hosts+ending), 0o600))
+				if err != nil {
+					t.Fatal(err)
+				}
+				env = []string{"TRAINYARD_SSH_KEY=" + keyFile, "TRAINYARD_KNOWN_HOSTS=" + hostsFile}
+			}
+			code, output := runCredentials(t, home, env, map[string]string{
+				"ssh-agent": fmt.Sprintf("echo SSH_AGENT_PID=%d", gone), "ssh-add": "cat >~/added",
+			})
+			for file, want := range map[string]string{"added": key + "\n", ".ssh/known_hosts": hosts + "\n"} {
+				got, err := os.ReadFile(filepath.Join(home, file))
+				if err != nil || string(got) != want {
+					t.Errorf("%s has %q, want %q: %v", file, got, want, err)
+				}
+			}
+			if code != 3 || output != "" {
+				t.Errorf("exit code %d, not 3\n%s", code, output)
+			}
+		})
+	}
+}
