@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 // The scripts inside the pipelines equal those in examples/ci/scripts, which can be used on their own.
@@ -97,6 +100,35 @@ func TestActionsArePinned(t *testing.T) {
 					t.Errorf("%s uses %s, and another workflow %s", file, found[1], other)
 				}
 				hashes[name] = found[1]
+			}
+		}
+	}
+}
+
+// The pipelines that others include begin with the lines that include them.
+func TestCIUsage(t *testing.T) {
+	for file, example := range map[string]string{
+		filepath.Join(workflows, "submit.yml"):         filepath.Join(ciExamples, "github/submit.yml"),
+		filepath.Join(ciExamples, "gitlab/submit.yml"): filepath.Join(ciExamples, "gitlab/.gitlab-ci.yml"),
+	} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var usage strings.Builder
+		for line := range strings.Lines(string(content)) {
+			if line, found := strings.CutPrefix(line, "#   "); found {
+				usage.WriteString(line)
+			}
+		}
+		var lines, whole map[string]any
+		readYAML(t, example, &whole)
+		if err := yaml.Unmarshal([]byte(usage.String()), &lines); err != nil || len(lines) == 0 {
+			t.Errorf("%s begins with lines that are no pipeline: %v", file, err)
+		}
+		for name, part := range lines {
+			if diff := cmp.Diff(whole[name], part); diff != "" {
+				t.Errorf("%s begins with another %s than %s (-want +got):\n%s", file, name, example, diff)
 			}
 		}
 	}
