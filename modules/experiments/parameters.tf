@@ -39,17 +39,23 @@ locals {
     merge([for key, run in var.runs : { for seed in var.seeds : "${key}-seed-${seed}" => { config = run, seeds = [seed], by = "runs[\"${key}\"]" } }]...),
   )
 
-  # A run's config overrides config, parameter by parameter.
-  merged = {
+  # What config, the run and its seed say about each section.
+  layers = {
     for key, run in local.declared : key => {
-      for section in distinct(concat(keys(var.config), keys(run.config), length(run.seeds) > 0 ? ["environment"] : [])) : section => try(
-        merge(
-          try(var.config[section], {}),
-          try(run.config[section], {}),
-          { for seed in run.seeds : "seed" => seed if section == "environment" },
-        ),
-        run.config[section],
-        var.config[section],
+      for section in distinct(concat(keys(var.config), keys(run.config), length(run.seeds) > 0 ? ["environment"] : [])) : section => [
+        for config in concat([var.config, run.config], [for seed in run.seeds : { environment = { seed = seed } }]) :
+        config[section] if contains(keys(config), section)
+      ]
+    }
+  }
+
+  # A run's config overrides config: objects parameter by parameter, anything else as a whole. merge() alone would
+  # ignore null, which keys() rejects.
+  merged = {
+    for key, sections in local.layers : key => {
+      for section, values in sections : section => try(
+        [merge(values...), [for value in values : keys(value)]][0],
+        values[length(values) - 1],
       )
     }
   }

@@ -69,6 +69,11 @@ variable "seeds" {
     condition     = length(var.seeds) == 0 || !anytrue([for config in concat([var.config], try(values(var.runs), [])) : can(config.environment.seed)])
     error_message = "seeds is ${jsonencode(var.seeds)}, but config or runs also sets environment.seed: omit one of them."
   }
+
+  validation {
+    condition     = length(var.seeds) == 0 || alltrue([for config in concat([var.config], try(values(var.runs), [])) : can(keys(try(config.environment, {})))])
+    error_message = "environment is ${join(" and ", distinct([for config in concat([var.config], try(values(var.runs), [])) : jsonencode(config.environment) if !can(keys(try(config.environment, {})))]))}, but seeds set environment.seed: make environment an object, or omit seeds."
+  }
 }
 
 variable "started_by" {

@@ -238,3 +238,52 @@ run "seeds_and_a_seed_of_a_run" {
 
   expect_failures = [var.seeds]
 }
+
+run "seeds_without_a_place" {
+  command = plan
+
+  variables {
+    command = ["train"]
+    config  = { environment = "CartPole-v1" }
+  }
+
+  expect_failures = [var.seeds]
+}
+
+run "seeds_without_a_place_in_a_run" {
+  command = plan
+
+  variables {
+    command = ["train"]
+    config  = { environment = { name = "CartPole-v1" } }
+    runs    = { a = { environment = null } }
+  }
+
+  expect_failures = [var.seeds]
+}
+
+run "sections_that_are_no_objects" {
+  command = plan
+
+  variables {
+    command = ["train"]
+    seeds   = []
+    config  = { opt = { name = "adam", rate = 0.1 }, env = "CartPole-v1", steps = [1], log = null }
+    runs = {
+      as-config = {}
+      none      = { opt = null, env = null, steps = null, log = null }
+      others    = { opt = "sgd", env = { name = "Acrobot-v1" }, steps = [2], log = {} }
+      parts     = { opt = { rate = null }, env = "Acrobot-v1" }
+    }
+  }
+
+  assert {
+    condition = { for key, config in output.configs : key => jsondecode(config) } == {
+      as-config = { opt = { name = "adam", rate = 0.1 }, env = "CartPole-v1", steps = [1], log = null }
+      none      = { opt = null, env = null, steps = null, log = null }
+      others    = { opt = "sgd", env = { name = "Acrobot-v1" }, steps = [2], log = {} }
+      parts     = { opt = { name = "adam", rate = null }, env = "Acrobot-v1", steps = [1], log = null }
+    }
+    error_message = "A run's config must override config, also with null, and by parameter only if both are objects."
+  }
+}
