@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -282,6 +284,7 @@ func TestRefused(t *testing.T) {
 		"another role":  {worker, `role is "worker": brokers are the members of role broker`},
 		"another group": {stranger, `member "other-broker-2" must have a name like kafka-broker-0`},
 		"no names":      {hookCall(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
+		"no number":     {hookCall(afterAddition, "1", 0, 0), "it must have to, the new number of brokers, or members"},
 		"negative":      {hookCall(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,6 +311,34 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d partitions were moved", b.begun)
 		}
 	})
+}
+
+// TestReadme: the module's README calls the hook by hand, maybe before the added broker is up.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := regexp.MustCompile(`curl -d '(.*)' `).FindSubmatch(readme)
+	if call == nil {
+		t.Fatal("it calls no hook")
+	}
+	var up hook
+	if err := json.Unmarshal(call[1], &up); err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, someFactors())
+	address, _ := b.start()
+	if _, err := send(t, address, "", up); err != nil {
+		t.Fatal(err)
+	}
+	acctest.Eventually(t, "the broker to be waited for", func() bool {
+		reply, err := send(t, address, address+"/changes/"+up.ID, up)
+		return err == nil && reply.Progress == "waiting for broker 4 of 4"
+	})
+	b.set(func() { b.brokers[3] = true })
+	follow(t, address, up)
+	b.balanced(0, 1, 2, 3)
 }
 
 // TestUnreachable: while Kafka is unreachable, hooks are asked to retry.

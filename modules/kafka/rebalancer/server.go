@@ -59,6 +59,8 @@ func (h hook) brokers(role, want string) ([]int32, error) {
 		return refuse("at most %d members are allowed, got %d", most, len(h.Members))
 	case h.leaves() && len(h.Members) == 0:
 		return refuse("members is empty: it must name the brokers to remove")
+	case h.To == 0 && len(h.Members) == 0:
+		return refuse("it must have to, the new number of brokers, or members, the names of those that were added")
 	}
 	var brokers []int32
 	for _, member := range h.Members {
