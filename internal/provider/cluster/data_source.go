@@ -30,6 +30,7 @@ type dataModel struct {
 	Endpoint types.String         `tfsdk:"endpoint"`
 	Hosts    map[string]HostModel `tfsdk:"hosts"`
 	Network  *NetworkModel        `tfsdk:"network"`
+	Agent    *agentModel          `tfsdk:"agent"`
 	Groups   []string             `tfsdk:"groups"`
 	Sweeps   []string             `tfsdk:"sweeps"`
 
@@ -167,6 +168,27 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 					},
 				},
 			},
+			"agent": schema.SingleNestedAttribute{
+				MarkdownDescription: "Settings of the agent on each host.",
+				Computed:            true,
+				Attributes: map[string]schema.Attribute{
+					"enabled": schema.BoolAttribute{
+						MarkdownDescription: "Whether the agent runs.",
+						Computed:            true,
+					},
+					"metrics_port": schema.Int64Attribute{
+						MarkdownDescription: "Port on which each host's agent serves Prometheus metrics, for " +
+							"`systemd` and `process`. The controller uses the next port on its host. Null if no " +
+							"metrics are served.",
+						Computed: true,
+					},
+					"image": schema.StringAttribute{
+						MarkdownDescription: "Trainyard image for the agents, for `swarm`; null if it is the " +
+							"controller's.",
+						Computed: true,
+					},
+				},
+			},
 			"agents": schema.MapNestedAttribute{
 				MarkdownDescription: "Agents, which measure utilisation and GPUs, by host; null if " +
 					"`agent.enabled` is false.",
@@ -262,6 +284,10 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	}
 	model.Hosts = resourcekit.Flatten(cluster, Model{}).Hosts
 	model.Network = flattenNetwork(cluster.Network, types.StringNull())
+	model.Agent = &agentModel{
+		Enabled: new(!cluster.Agent.Disabled), Image: resourcekit.OrNull(cluster.Agent.Image),
+		MetricsPort: resourcekit.OrNull(int64(cluster.Agent.MetricsPort)),
+	}
 	model.Groups = append([]string{}, slices.Sorted(maps.Keys(groups))...)
 	model.Sweeps = append([]string{}, slices.Sorted(maps.Keys(sweeps))...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)

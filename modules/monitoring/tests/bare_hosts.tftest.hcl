@@ -73,3 +73,33 @@ run "without_hosts" {
 
   expect_failures = [var.cluster]
 }
+
+run "cluster" {
+  module {
+    source = "./tests/cluster"
+  }
+
+  override_data {
+    target = data.trainyard_cluster.lab
+    values = { agent = { enabled = true, metrics_port = 9500, image = null } }
+  }
+}
+
+run "cluster_of_another_configuration" {
+  command = plan
+
+  variables {
+    # A mock has no hosts.
+    cluster = merge(run.cluster.cluster, {
+      hosts = {
+        gpu1 = { address = "ssh://ops@gpu1", advertise_address = null, role = "manager" }
+        gpu2 = { address = "ssh://ops@gpu2", advertise_address = "10.0.0.2", role = "worker" }
+      }
+    })
+  }
+
+  assert {
+    condition     = output.agents == "gpu1:9500,10.0.0.2:9500" && output.controller == "gpu1:9501"
+    error_message = "The cluster may also come from the data source."
+  }
+}
