@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -209,14 +210,14 @@ func TestSilentGuardsThatCannotBeRead(t *testing.T) {
 // has turned against the removal, the members stay, and the hook is cancelled. One that does so for a moment only, such
 // as while the hook's own work is still seen, is waited for.
 func TestGuardsAfterHook(t *testing.T) {
-	var body atomic.Value
+	var body atomic.Pointer[string]
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
-		if body.Load() == "" {
+		if *body.Load() == "" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = io.WriteString(w, body.Load().(string)) // the client may have gone
+		_, _ = io.WriteString(w, *body.Load()) // the client may have gone
 	}))
 	defer server.Close()
 	source := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL}}
@@ -241,7 +242,7 @@ func TestGuardsAfterHook(t *testing.T) {
 		"the member is hardly busy": {busy, "0", "0", "0", 0.4, 1, "2 → 1 done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body.Store(test.before)
+			body.Store(&test.before)
 			r := newRebalancer(t)
 			l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
 			l.requires(1)
@@ -254,7 +255,7 @@ func TestGuardsAfterHook(t *testing.T) {
 				w.hookPace.lag = time.Minute
 			}
 			w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
-			body.Store(test.during)
+			body.Store(&test.during)
 			l.mu.Lock()
 			l.loads[worker(1)] = test.load
 			l.mu.Unlock()
@@ -266,7 +267,7 @@ func TestGuardsAfterHook(t *testing.T) {
 			if test.after != test.during {
 				acctest.Eventually(t, "the guard to be asked", func() bool { return asked.Load() > before+1 })
 			}
-			body.Store(test.after)
+			body.Store(&test.after)
 			w.until("the removal to end", func() bool { return strings.Contains(w.historyText(), test.says) })
 			off := "DELETE /changes/" + r.ids()[0]
 			w.until("the hook to be cancelled, if they stay", func() bool {
@@ -282,10 +283,10 @@ func TestGuardsAfterHook(t *testing.T) {
 
 // TestGuardDuringHook: a removal whose hook is at work is cancelled once guards.at_least requires more members.
 func TestGuardDuringHook(t *testing.T) {
-	var needed atomic.Value
-	needed.Store("1")
+	var needed atomic.Int64
+	needed.Store(1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, needed.Load().(string)) // the client may have gone
+		_, _ = fmt.Fprint(w, needed.Load()) // the client may have gone
 	}))
 	defer server.Close()
 	r := newRebalancer(t)
@@ -296,7 +297,7 @@ func TestGuardDuringHook(t *testing.T) {
 	l.load = 0.1
 	w := l.watcher()
 	w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
-	needed.Store("2")
+	needed.Store(2)
 	off := "DELETE /changes/" + r.ids()[0]
 	w.until("the hook to be cancelled", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) })
 	const want = "2 → 1 held guards.at_least requires 2 members now, so none is removed"

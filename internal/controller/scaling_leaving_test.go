@@ -123,7 +123,8 @@ func TestLeaving(t *testing.T) {
 			says: "all members stay, as the engine may choose job-worker-1: it is busy (its CPU at 90 %)",
 		},
 		"whom the engine chooses, without a name": {
-			schedules: true, hook: &domain.ScalingHook{URL: "http://broker"}, says: "hook before_removal can't be called",
+			schedules: true, hook: &domain.ScalingHook{URL: "http://broker"},
+			says: "hook before_removal can't be called",
 		},
 		"with an identity, whatever the engine chooses": {
 			schedules: true, identity: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1},

@@ -15,8 +15,8 @@ func counts(r overview.Reading, group string) [][]line {
 	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
 		if policy := r.Policies[key].Spec; policy.Group == group {
 			rows = append(rows, []line{
-				count(r, policy), slices.Concat(steering(policy), hooksAtWork(r, policy), asking(r, policy)), {}, {}, {},
-				{}, {},
+				count(r, policy), slices.Concat(steering(policy), hooksAtWork(r, policy), asking(r, policy)),
+				{}, {}, {}, {}, {},
 			})
 		}
 	}

@@ -43,15 +43,17 @@ func TestDataSourceAgent(t *testing.T) {
 			lab := providertest.LabOf("local")
 			lab.Spec.Agent = test.stored
 			d := &clusterDataSource{resourcekit.NewDataSource("cluster", nil)}
-			d.Session = resourcekit.NewSession(providertest.Set(&providertest.Stub{}, lab).Registry(), engine.Settings{})
+			d.Session = resourcekit.NewSession(providertest.Set(&providertest.Stub{}, lab).Registry(),
+				engine.Settings{})
 			var data datasource.SchemaResponse
 			d.Schema(t.Context(), datasource.SchemaRequest{}, &data)
 			config := tfsdk.State{
 				Schema: data.Schema, Raw: tftypes.NewValue(data.Schema.Type().TerraformType(t.Context()), nil),
 			}
 			diags := config.Set(t.Context(), dataModel{Name: types.StringValue("lab")})
+			request := datasource.ReadRequest{Config: tfsdk.Config{Schema: data.Schema, Raw: config.Raw}}
 			resp := datasource.ReadResponse{State: tfsdk.State{Schema: data.Schema}}
-			d.Read(t.Context(), datasource.ReadRequest{Config: tfsdk.Config{Schema: data.Schema, Raw: config.Raw}}, &resp)
+			d.Read(t.Context(), request, &resp)
 			var model dataModel
 			if diags.Append(resp.Diagnostics...); !diags.HasError() {
 				diags.Append(resp.State.Get(t.Context(), &model)...)
