@@ -50,7 +50,12 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	if err != nil {
 		return err
 	}
-	h, err := e.named(folder.Host, p.hosts[folder.Host])
+	at, stays := p.hosts[folder.Host]
+	if !stays {
+		return fmt.Errorf("the folder of %s: %w: host %s is no longer in the cluster", folder.Member,
+			engine.ErrNotFound, folder.Host)
+	}
+	h, err := e.named(folder.Host, at)
 	if err != nil {
 		return err
 	}

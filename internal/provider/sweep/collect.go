@@ -66,9 +66,13 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 
 // announce says where the archive is, if it was written.
 func (c *collected) announce(diags *diag.Diagnostics) {
-	if c.runs > 0 {
-		diags.AddWarning(
-			fmt.Sprintf("Results of sweep %q collected", c.sweep),
-			fmt.Sprintf("The results of %d of its %d runs are in %s.", c.runs, c.runs+len(c.without), c.file))
+	if c.runs == 0 {
+		return
 	}
+	detail := fmt.Sprintf("The results of %d of its %d runs are in %s.", c.runs, c.runs+len(c.without), c.file)
+	if without := len(c.without); without > 0 {
+		detail += fmt.Sprintf(" Without results: %d, which left none or whose host is no longer in the cluster.",
+			without)
+	}
+	diags.AddWarning(fmt.Sprintf("Results of sweep %q collected", c.sweep), detail)
 }

@@ -155,6 +155,10 @@ func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	if err != nil {
 		return err
 	}
+	if _, stays := r.hosts[folder.Host]; !stays {
+		return fmt.Errorf("the folder of %s: %w: host %s is no longer in the cluster", folder.Member,
+			engine.ErrNotFound, folder.Host)
+	}
 	host := r.engineOf(folder.Host)
 	if host == nil {
 		return fmt.Errorf("the kept folder of %s is on host %q, whose Docker Engine %w: the host is down, or the "+

@@ -3,7 +3,9 @@
 package members
 
 import (
+	"archive/tar"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/docker/docker/api/types/volume"
@@ -46,6 +48,13 @@ func TestFoldersByHost(t *testing.T) {
 	}
 
 	missing(lost)
+	ignore := func(*tar.Header, io.Reader) error { return nil }
+	if err := e.ReadFolder(acctest.Bounded(t), on("lost", "retired"), ignore); !errors.Is(err, engine.ErrNotFound) {
+		t.Errorf("reading a folder of a host that is no longer the cluster's: %v", err)
+	}
+	if err := e.ReadFolder(acctest.Bounded(t), on("lost", "down"), ignore); !errors.Is(err, engine.ErrUnreachable) {
+		t.Errorf("reading a folder of a host that is down: %v", err)
+	}
 	err = e.RemoveFolders(acctest.Bounded(t), []domain.KeptFolder{kept, on("lost", "down")})
 	if !errors.Is(err, engine.ErrUnreachable) {
 		t.Errorf("removing a folder of a host that is down: %v", err)
