@@ -1,9 +1,12 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
@@ -16,7 +19,7 @@ type logMark struct {
 }
 
 // Follow returns what a member wrote after a mark, from whichever host has its log. A member that was moved has another
-// log on its new host.
+// log on its new host. Until that begins, the mark stays.
 func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
 	var after logMark
 	if from.Mark != "" {
@@ -30,17 +33,28 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 		return engine.LogPart{}, err
 	}
 	question := relay.FollowQuery{Member: member, From: from}
-	question.From.Mark = after.Mark
-	if after.Host != "" {
+	others := p
+	var unreached error
+	if _, stays := p.hosts[after.Host]; stays {
+		question.From.Mark = after.Mark
 		part, err := askHost(ctx, e, p, after.Host, relay.Follow, question)
-		if !hasNone(err) {
+		switch {
+		case errors.Is(err, engine.ErrUnreachable): // the member may have been moved
+			unreached, others.hosts = err, maps.Clone(p.hosts)
+			delete(others.hosts, after.Host) // asked without a mark, it would repeat what was read
+		case !hasNone(err):
 			return onHost(after.Host, part), err
 		}
 	}
 	question.From.Mark = ""
-	found, failed := askAll(ctx, e, p, relay.Follow, question)
+	found, failed := askAll(ctx, e, others, relay.Follow, question)
 	for name, part := range found {
-		return onHost(name, part), nil
+		part = onHost(name, part)
+		part.Next = cmp.Or(part.Next, from.Mark)
+		return part, nil
+	}
+	if unreached != nil {
+		failed[after.Host] = unreached
 	}
 	if err := besides(failed, hasNone); err != nil {
 		return engine.LogPart{}, err
@@ -48,7 +62,7 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 	return engine.LogPart{}, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)
 }
 
-// onHost returns a part of a log with its host's mark. If nothing was written yet, the next call asks all hosts.
+// onHost returns a part of a log with its host's mark; without one if nothing was written yet.
 func onHost(name string, part engine.LogPart) engine.LogPart {
 	if part.Next != "" {
 		mark, err := json.Marshal(logMark{name, part.Next})

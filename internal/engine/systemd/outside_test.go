@@ -26,6 +26,8 @@ type rack struct {
 	unanswered map[string]error
 	// empty is a host that has joined, and was not filled yet.
 	empty string
+	// logs are what hosts answer about the log of a member; others have none.
+	logs map[string]engine.LogPart
 
 	mu    sync.Mutex
 	items map[string]engine.Item
@@ -107,6 +109,13 @@ func (r *rack) answers(name string) http.Handler {
 	relay.UsedFiles.Answer(mux, func(context.Context, string, []string) ([]string, error) { return nil, nil })
 	relay.Observe.Answer(mux, func(context.Context, string, string) ([]domain.Observed, error) {
 		return []domain.Observed{r.member(name, domain.StateRunning)}, nil
+	})
+	relay.Follow.Answer(mux, func(context.Context, string, relay.FollowQuery) (engine.LogPart, error) {
+		part, found := r.logs[name]
+		if !found {
+			return part, engine.ErrNotFound
+		}
+		return part, nil
 	})
 	relay.RemoveFiles.Answer(mux, func(context.Context, string, []string) (relay.None, error) {
 		return r.called("remove files", name)
