@@ -26,6 +26,8 @@ type follower struct {
 	target
 	engine engine.Engine
 	out    io.Writer
+	// warnings is where what fails without ending the command is written.
+	warnings io.Writer
 	// begun is set once the group was found; places are how far the members' logs have been written.
 	begun  bool
 	places map[string]engine.LogPlace
@@ -45,7 +47,12 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 	}
 	f.begun = true
 	ended, verdict := s.verdict()
-	if err := f.write(ctx, s, ended || !f.follow); err != nil {
+	err = f.write(ctx, s, ended || !f.follow)
+	if unread, is := errors.AsType[*unreadError](err); is && ended && f.follow {
+		f.warn("%v", unread)
+		err = nil
+	}
+	if err != nil {
 		return false, err
 	}
 	return ended, verdict
@@ -67,7 +74,12 @@ func (f *follower) find(ctx context.Context) (s foundGroup, err error) {
 	return s, err
 }
 
-// write writes what members have written since the last time.
+// warn writes a warning.
+func (f *follower) warn(format string, args ...any) {
+	_, _ = io.WriteString(f.warnings, printable.Line("logs: "+fmt.Sprintf(format, args...))+"\n")
+}
+
+// write writes what members have written since the last time. It writes the logs that can be read even if others fail.
 func (f *follower) write(ctx context.Context, s foundGroup, rest bool) error {
 	chosen, err := s.chosen(f.options)
 	if err != nil {
@@ -77,6 +89,7 @@ func (f *follower) write(ctx context.Context, s foundGroup, rest bool) error {
 	for _, o := range reconcile.Present(s.Decision, s.observed) {
 		present[o.Name] = o
 	}
+	var unread []error
 	for _, name := range chosen {
 		place, seen := f.places[name]
 		if o, there := present[name]; there && !seen {
@@ -85,29 +98,50 @@ func (f *follower) write(ctx context.Context, s foundGroup, rest bool) error {
 			continue // not in this run yet
 		}
 		place.Rest = rest
-		for more := true; more; {
-			part, err := f.engine.Follow(ctx, name, place)
-			if errors.Is(err, engine.ErrNotFound) {
-				break // starting, or gone
-			}
-			if err != nil {
-				return err
-			}
-			prefix := ""
-			if len(chosen) > 1 {
-				prefix = name + " | "
-			}
-			for _, line := range part.Lines {
-				if _, err := io.WriteString(f.out, prefix+printable.Line(line)+"\n"); err != nil {
-					return &writeError{err}
-				}
-			}
-			place.Mark, more = part.Next, part.More
-			f.places[name] = place
+		prefix := ""
+		if len(chosen) > 1 {
+			prefix = name + " | "
 		}
+		err := f.writeMember(ctx, name, prefix, place)
+		if _, gone := errors.AsType[*writeError](err); gone {
+			return err
+		}
+		if err != nil {
+			unread = append(unread, fmt.Errorf("member %s: %w", name, err))
+		}
+	}
+	if len(unread) > 0 {
+		return &unreadError{errors.Join(unread...)}
 	}
 	return nil
 }
+
+// writeMember writes the log of a member from a place on.
+func (f *follower) writeMember(ctx context.Context, name, prefix string, place engine.LogPlace) error {
+	for more := true; more; {
+		part, err := f.engine.Follow(ctx, name, place)
+		if errors.Is(err, engine.ErrNotFound) {
+			return nil // starting, or gone
+		}
+		if err != nil {
+			return err
+		}
+		for _, line := range part.Lines {
+			if _, err := io.WriteString(f.out, prefix+printable.Line(line)+"\n"); err != nil {
+				return &writeError{err}
+			}
+		}
+		place.Mark, more = part.Next, part.More
+		f.places[name] = place
+	}
+	return nil
+}
+
+// unreadError means that logs of members could not be read.
+type unreadError struct{ error }
+
+// Unwrap returns the reasons.
+func (e *unreadError) Unwrap() error { return e.error }
 
 // writeError means that the reader of the output is gone.
 type writeError struct{ error }
@@ -130,13 +164,14 @@ func (f *follower) run(ctx context.Context) error {
 			return f.interrupted(ctx)
 		case ended:
 			return err
-		case err == nil:
+		case err == nil, f.awaits(err):
 			trouble = nil
 		case !f.passes(err):
 			return err
 		case trouble == nil:
 			trouble, since = err, start
-		case f.begun && time.Since(since) > engine.OutagePatience:
+			f.warn("trying again: %v", err)
+		case (f.begun || f.triggers == nil) && time.Since(since) > engine.OutagePatience:
 			return fmt.Errorf("failing for %s: %w", engine.OutagePatience, err)
 		}
 		engine.WaitPace.Rest(ctx, start)
@@ -146,13 +181,15 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// passes reports whether an error may pass soon. Before the apply of a plan, group and cluster may be missing.
+// awaits reports whether an error means that a plan has not been applied yet: group and cluster may be missing.
+func (f *follower) awaits(err error) bool {
+	return f.triggers != nil && !f.begun && errors.Is(err, engine.ErrNotFound)
+}
+
+// passes reports whether an error may pass soon.
 func (f *follower) passes(err error) bool {
-	if _, is := errors.AsType[*writeError](err); is {
-		return false
-	}
-	awaited := f.triggers != nil && !f.begun
-	return reconcile.Passes(err) || awaited && errors.Is(err, engine.ErrNotFound)
+	_, gone := errors.AsType[*writeError](err)
+	return !gone && reconcile.Passes(err)
 }
 
 // interrupted looks a last time, in case the group has ended meanwhile.

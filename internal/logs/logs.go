@@ -30,7 +30,9 @@ func Run(ctx context.Context, args []string, engines engine.Registry, in io.Read
 	if err != nil {
 		return err
 	}
-	f := &follower{options: o, target: target{group: o.name}, out: out, places: map[string]engine.LogPlace{}}
+	f := &follower{
+		options: o, target: target{group: o.name}, out: out, warnings: os.Stderr, places: map[string]engine.LogPlace{},
+	}
 	if o.plan != "" {
 		err = f.openPlanned(engines, in)
 	} else {

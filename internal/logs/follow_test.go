@@ -1,0 +1,143 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+)
+
+// fake is the engine of a cluster with the group of [found], whose members have these logs.
+type fake struct {
+	rest
+	storetest.Memory
+
+	observed []domain.Observed
+	logs     map[string]string
+	// down is the error of reads of the store; nil for none.
+	down error
+}
+
+// rest embeds the engine one level deeper, so that the store's methods take precedence.
+type rest struct{ engine.Engine }
+
+func (*fake) Traits() engine.Traits                                        { return engine.Traits{} }
+func (f *fake) Snapshot() engine.Engine                                    { return f }
+func (f *fake) Observe(context.Context, string) ([]domain.Observed, error) { return f.observed, nil }
+func (*fake) Watch(context.Context) (<-chan struct{}, error)               { return make(chan struct{}), nil }
+
+func (f *fake) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
+	if f.down != nil {
+		return engine.Item{}, f.down
+	}
+	return f.Memory.Get(ctx, key)
+}
+
+// Follow returns the log of a member; the host of one without is down.
+func (f *fake) Follow(_ context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
+	log, up := f.logs[member]
+	switch {
+	case !up:
+		return engine.LogPart{}, fmt.Errorf("host gpu2 %w", engine.ErrUnreachable)
+	case from.Mark != "":
+		return engine.LogPart{Next: from.Mark}, nil
+	}
+	return engine.LogPart{Lines: []string{log}, Next: "read"}, nil
+}
+
+// following returns a follower of the group's members, with its output and warnings.
+func following(t *testing.T, f *fake) (follow *follower, out, warnings *bytes.Buffer) {
+	t.Helper()
+	s := found(t, domain.WhenAll, f.observed...)
+	f.observed = s.observed
+	s.Document.Revision = 1
+	storetest.Set(&f.Memory, domain.ClusterDocument{Header: domain.Header{Revision: 1}, Spec: domain.Cluster{
+		Name: "lab", Hosts: map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}},
+	}})
+	storetest.Set(&f.Memory, s.Document)
+	out, warnings = &bytes.Buffer{}, &bytes.Buffer{}
+	return &follower{
+		options: options{follow: true, all: true}, target: target{group: "mnist"}, engine: f, out: out,
+		warnings: warnings, places: map[string]engine.LogPlace{},
+	}, out, warnings
+}
+
+// TestUnreadLog: a group that has ended decides the exit code even if a log can't be read, which is a warning. The logs
+// of the other members are written. Without --follow, an unread log is an error.
+func TestUnreadLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		want error
+	}{"completed": {0, nil}, "failed": {3, &command.ExitError{Code: 3}}} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{
+				observed: []domain.Observed{
+					ended("mnist-ps-0", 0), ended("mnist-worker-0", c.code), ended("mnist-worker-1", 0),
+				},
+				logs: map[string]string{"mnist-worker-0": "zero", "mnist-worker-1": "one"},
+			}
+			follow, out, warnings := following(t, f)
+			err := follow.run(t.Context())
+			code := 0
+			if exit, is := errors.AsType[*command.ExitError](err); is {
+				code = exit.Code
+			}
+			if code != c.code || (err == nil) != (code == 0) {
+				t.Errorf("it ends with %v", err)
+			}
+			if want := "mnist-worker-0 | zero\nmnist-worker-1 | one\n"; out.String() != want {
+				t.Errorf("the logs are %q", out)
+			}
+			if strings.Count(warnings.String(), "\n") != 1 ||
+				!strings.Contains(warnings.String(), "member mnist-ps-0: host gpu2 can't be reached") {
+				t.Errorf("the warnings are %q", warnings)
+			}
+			follow.follow = false
+			if _, err := follow.look(t.Context()); !errors.Is(err, engine.ErrUnreachable) {
+				t.Errorf("without --follow: %v", err)
+			}
+		})
+	}
+}
+
+// TestFollowOutage: an outage from the start is shown at once, and ends the command once it has lasted too long.
+func TestFollowOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follow, _, warnings := following(t, &fake{down: fmt.Errorf("host gpu1 %w", engine.ErrUnreachable)})
+		ctx, stop := context.WithTimeout(t.Context(), 2*engine.OutagePatience)
+		defer stop()
+		began := time.Now()
+		err := follow.run(ctx)
+		if lasted := time.Since(began); !errors.Is(err, engine.ErrUnreachable) || lasted > engine.OutagePatience*3/2 {
+			t.Errorf("after %s: %v", lasted, err)
+		}
+		if strings.Count(warnings.String(), "\n") != 1 || !strings.Contains(warnings.String(), "host gpu1 can't be") {
+			t.Errorf("the warnings are %q", warnings)
+		}
+	})
+}
+
+// TestFollowPlanned: before the apply of a plan, a missing group is awaited without a word.
+func TestFollowPlanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follow, _, warnings := following(t, &fake{down: engine.ErrNotFound})
+		follow.triggers = map[string]string{"run": "7"}
+		ctx, stop := context.WithTimeout(t.Context(), 2*engine.OutagePatience)
+		defer stop()
+		if err := follow.run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ends with %v", err)
+		}
+		if warnings.Len() > 0 {
+			t.Errorf("the warnings are %q", warnings)
+		}
+	})
+}
