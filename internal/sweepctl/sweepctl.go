@@ -100,7 +100,10 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	o.command = words[0]
 	for _, word := range words[1:] {
-		name, run, _ := strings.Cut(word, "/")
+		name, run, named := strings.Cut(word, "/")
+		if named && run == "" {
+			return o, fmt.Errorf("%q names no run: use SWEEP or SWEEP/RUN", word)
+		}
 		o.targets = append(o.targets, target{name, run})
 	}
 	_, asks := wishes[o.command]
