@@ -19,8 +19,12 @@ func membership(h Host) verdict {
 		return forSwarm(OK, "is a worker node of a Swarm", "")
 	case state == "locked":
 		return forSwarm(Problem, "is in a Swarm that is locked", h.Sudo("docker swarm unlock"))
-	default:
-		return forSwarm(Problem, "is in a Swarm, in state "+state, h.Sudo("docker swarm leave --force"))
+	case state == "pending":
+		return forSwarm(Warning, "is entering its Swarm, or its managers don't answer: wait", "")
+	case h.Details.Docker.SwarmError != "":
+		return forSwarm(Problem, "is in a Swarm, in state "+state+": "+h.Details.Docker.SwarmError, "")
+	default: // leaving would delete the Swarm's data if this is a manager, which doesn't show in such a state
+		return forSwarm(Problem, "is in a Swarm, in state "+state, h.Sudo("docker info --format '{{.Swarm.Error}}'"))
 	}
 }
 

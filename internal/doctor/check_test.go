@@ -182,8 +182,16 @@ func TestChecks(t *testing.T) {
 			"sudo docker swarm unlock",
 		},
 		"a broken Swarm": {
+			func(h *Host) { h.Details.Docker.Swarm, h.Details.Docker.SwarmError = "error", "no such key" }, "swarm",
+			Problem, swarm, "is in a Swarm, in state error: no such key", "",
+		},
+		"a broken Swarm without a reason": {
 			func(h *Host) { h.Details.Docker.Swarm = "error" }, "swarm", Problem, swarm, "in state error",
-			"sudo docker swarm leave --force",
+			"sudo docker info --format '{{.Swarm.Error}}'",
+		},
+		"a Swarm being entered": {
+			func(h *Host) { h.Details.Docker.Swarm = "pending" }, "swarm", Warning, swarm,
+			"is entering its Swarm, or its managers don't answer: wait", "",
 		},
 		"a Swarm in an unknown state": {
 			func(h *Host) { h.Details.Docker.Swarm = "" }, "swarm", NotApplicable, nil, "could not be queried", "",

@@ -31,9 +31,11 @@ type Docker struct {
 	Package   string
 	// Access is whether the user who logs in may use it without becoming root.
 	Access bool
-	// Swarm is the state of its node, "" if unknown, and Manager whether it manages a Swarm.
-	Swarm   string
-	Manager bool
+	// Swarm is the state of its node, "" if unknown, and Manager whether it manages a Swarm. SwarmError is what the
+	// Engine says of the state error.
+	Swarm      string
+	Manager    bool
+	SwarmError string
 	// Runtime is the one of containers that name none.
 	Runtime string
 	// Root is the folder of its data, where FreeBytes are free; Measured is whether this is known.
@@ -143,6 +145,8 @@ func (d *Docker) set(key, value string) {
 		d.Swarm = value
 	case "swarm_manager":
 		d.Manager = value == "yes"
+	case "swarm_error":
+		d.SwarmError = value
 	case "docker_runtime":
 		d.Runtime = value
 	case "docker_root":

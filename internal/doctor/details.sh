@@ -50,13 +50,15 @@ docker_engine() {
 	for socket in /run/docker.sock /var/run/docker.sock; do
 		[ -S $socket ] || continue
 		if has docker; then
-			format='"LocalNodeState":"{{.Swarm.LocalNodeState}}","ControlAvailable":{{.Swarm.ControlAvailable}},"DefaultRuntime":"{{.DefaultRuntime}}","DockerRootDir":"{{.DockerRootDir}}"'
+			format='"LocalNodeState":"{{.Swarm.LocalNodeState}}","ControlAvailable":{{.Swarm.ControlAvailable}},"Error":{{json .Swarm.Error}},"DefaultRuntime":"{{.DefaultRuntime}}","DockerRootDir":"{{.DockerRootDir}}"'
 			info=$(within 20 docker -H unix://$socket info --format "$format") || info=
 		elif has curl; then
 			info=$(within 20 curl -s --unix-socket $socket http://docker/info)
 		fi
 		say swarm "$(pick LocalNodeState)"
 		case $info in *'"ControlAvailable":true'*) say swarm_manager yes ;; esac
+		error=$(pick Error)
+		[ -z "$error" ] || say swarm_error "$error"
 		say docker_runtime "$(pick DefaultRuntime)"
 		picked=$(pick DockerRootDir)
 		root=${picked:-$root}

@@ -64,6 +64,10 @@ func TestParseDetails(t *testing.T) {
 			"details=begin\nnvidia_smi_fails=No devices were found\ndetails=end\n",
 			Details{SMIFails: "No devices were found"},
 		},
+		"a broken Swarm": {
+			"details=begin\nswarm=error\nswarm_error=no such key\ndetails=end\n",
+			Details{Docker: Docker{Swarm: "error", SwarmError: "no such key"}},
+		},
 		"no sense": {
 			"details=begin\nlistener=icmp 1 a\nlistener=tcp x a\nlistener=tcp 99999 a\nlistener=tcp 1\nudp=FFFFF\ndocker_free=df: no\ndetails=end\n",
 			Details{},
