@@ -8,7 +8,7 @@ import (
 // Promoter is implemented by engines that keep the store of a cluster on one of its hosts.
 type Promoter interface {
 	// Promote makes the host at the engine's endpoint the replacement of one that is down, and returns the names of
-	// both.
+	// both; the same ones if an earlier call has already done so.
 	Promote(ctx context.Context) (from, to string, err error)
 }
 

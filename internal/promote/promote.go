@@ -50,6 +50,11 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if err != nil {
 		return err
 	}
+	if from == to {
+		_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s keeps the store of cluster %s already; its "+
+			"controller was started.", to, name)))
+		return err
+	}
 	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s now keeps the store of cluster %s, in "+
 		"place of %s.\n"+
 		"Give it role = \"manager\" in the configuration, or the next apply moves the store back.", to, name, from)))

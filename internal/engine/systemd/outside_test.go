@@ -28,6 +28,8 @@ type rack struct {
 	empty string
 	// logs are what hosts answer about the log of a member; others have none.
 	logs map[string]engine.LogPart
+	// unrestored are the errors of hosts that can't store a copy.
+	unrestored map[string]error
 
 	mu    sync.Mutex
 	items map[string]engine.Item
@@ -122,6 +124,18 @@ func (r *rack) answers(name string) http.Handler {
 	})
 	relay.RemoveFolders.Answer(mux, func(context.Context, string, []domain.KeptFolder) (relay.None, error) {
 		return r.called("remove folders", name)
+	})
+	relay.Dump.Answer(mux, func(context.Context, string, relay.None) (relay.Contents, error) {
+		return relay.Contents{Ledger: ledger}, nil
+	})
+	relay.Restore.Answer(mux, func(context.Context, string, relay.Contents) (relay.None, error) {
+		if err := r.unrestored[name]; err != nil {
+			return none, err
+		}
+		return r.called("restore", name)
+	})
+	relay.StartResidents.Answer(mux, func(context.Context, string, relay.Orders) (relay.None, error) {
+		return r.called("start", name)
 	})
 	relay.StopController.Answer(mux, func(context.Context, string, relay.None) (relay.None, error) {
 		return r.called("stop", name)
