@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -64,7 +65,7 @@ func (machine) Host() sshclient.Host {
 func (machine) RunInput(ctx context.Context, command string, stdin io.Reader) ([]byte, error) {
 	shell := exec.CommandContext(ctx, "/bin/sh", "-c", command) //nolint:gosec // our own
 	complaint := &bounded.Tail{Most: bounded.Complaint}
-	shell.Stdin, shell.Stderr = stdin, complaint
+	shell.Stdin, shell.Stderr, shell.WaitDelay = stdin, complaint, time.Second
 	stdout, err := shell.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -72,6 +73,8 @@ func (machine) RunInput(ctx context.Context, command string, stdin io.Reader) ([
 	if err := shell.Start(); err != nil {
 		return nil, err
 	}
+	// A program that the shell started, such as a stuck nvidia-smi, may outlive it and keep the pipe open.
+	defer context.AfterFunc(ctx, func() { _ = stdout.Close() })()
 	output, err := bounded.ReadAll(stdout, bounded.Answer)
 	if err != nil {
 		_ = shell.Process.Kill()
