@@ -53,7 +53,7 @@ func Text(
 // render writes what the options ask for, unfiltered.
 func render(ctx context.Context, cluster string, e engine.Store, o options, out io.Writer) error {
 	if o.json {
-		return writeJSON(ctx, e, o, out)
+		return writeJSON(ctx, cluster, e, o, out)
 	}
 	found, err := read(ctx, cluster, e, o, time.Now())
 	if err != nil {
@@ -63,13 +63,17 @@ func render(ctx context.Context, cluster string, e engine.Store, o options, out 
 }
 
 // writeJSON writes the entries that the options select, one per line.
-func writeJSON(ctx context.Context, e engine.Store, o options, out io.Writer) error {
+func writeJSON(ctx context.Context, cluster string, e engine.Store, o options, out io.Writer) error {
 	stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	entries, unread := autoscale.ReadHistory(stored, now, o.selection(now))
+	if len(entries) == 0 && o.group != "" { // perhaps there is no such policy
+		_, err := read(ctx, cluster, e, o, now)
+		return errors.Join(err, unread)
+	}
 	for _, entry := range entries {
 		line, err := entry.JSON()
 		if err != nil {

@@ -154,9 +154,11 @@ func TestRunJSON(t *testing.T) {
 }
 
 func TestRunFails(t *testing.T) {
-	out, err := run(t, lab(t), "job/chief")
-	if want := `cluster lab has no autoscaling policy job/chief and no history of one; the policies are ["job/worker"]`; out != "" || err == nil || err.Error() != want {
-		t.Errorf("%v, want %s; and it wrote %q", err, want, out)
+	for _, args := range []string{"job/chief", "job/chief --json"} {
+		out, err := run(t, lab(t), args)
+		if want := `cluster lab has no autoscaling policy job/chief and no history of one; the policies are ["job/worker"]`; out != "" || err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s; and it wrote %q", args, err, want, out)
+		}
 	}
 	for _, call := range []string{"Get cluster", "List policy", "Get group", "List scaling-history"} {
 		e := engine.Intercept(lab(t), func(_ context.Context, made engine.Call, do func() error) error {
