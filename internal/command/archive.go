@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -21,9 +22,34 @@ func Archive(file string, out io.Writer, write func(to io.Writer) error) error {
 	return WriteFile(file, write)
 }
 
+// CheckFile returns why no file can be written at a path, as far as that shows beforehand.
+func CheckFile(file string) error {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder", file)
+	}
+	folder := filepath.Dir(file)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: folder %s does not exist", file, folder)
+	}
+	return nil
+}
+
 // WriteFile writes a file atomically: an existing file is only replaced once the content is complete, and a
-// failure leaves nothing behind.
+// failure leaves nothing behind. Devices and pipes are written directly.
 func WriteFile(file string, write func(to io.Writer) error) error {
+	if err := CheckFile(file); err != nil {
+		return err
+	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		to, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(to), to.Close())
+	}
+	if linked, err := filepath.EvalSymlinks(file); err == nil {
+		file = linked // the file is replaced, not the link to it
+	}
 	partial, err := os.CreateTemp(filepath.Dir(file), ".partial-*")
 	if err != nil {
 		return err

@@ -38,10 +38,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	for _, file := range []string{o.output, o.curve} { // fail before the training, not after it
-		if folder := filepath.Dir(file); file != "" {
-			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-				return fmt.Errorf("%s: folder %s does not exist", file, folder)
-			}
+		if err := command.CheckFile(file); file != "" && err != nil {
+			return err
 		}
 	}
 	o.warn(out)
@@ -57,13 +55,13 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.curve != "" {
+	if err := write(o.output, learned.Text); err != nil {
+		return err
+	}
+	if o.curve != "" { // after the model, which must not be lost if this fails
 		if err := write(o.curve, o.chart(learned).SVG()); err != nil {
 			return err
 		}
-	}
-	if err := write(o.output, learned.Text); err != nil {
-		return err
 	}
 	_, err = fmt.Fprintf(out,
 		"%s: %d updates over %d decisions in %s. The best policy, after %d updates, costs %.4g an hour on the trace.\n",

@@ -73,6 +73,24 @@ func TestTrain(t *testing.T) {
 	}
 }
 
+// TestUnwritableCurve checks that the model is written even if the learning curve can't be.
+func TestUnwritableCurve(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	model := filepath.Join(t.TempDir(), "model.json")
+	args := []string{
+		"--trace", trace(t, waves), "--capacity", "10", "--updates", "10", "-o", model, "--curve", full,
+	}
+	if err := Run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), full) {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := os.Stat(model); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInterrupted checks that an interrupted training leaves an existing model as it is, and writes nothing else.
 func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
@@ -122,6 +140,8 @@ func TestRefuses(t *testing.T) {
 		"--capacity ten":                                      "invalid value",
 		"--capacity 10 --trace " + load + " --interval 1h":    "it covers 0 decisions, one per --interval of 1h0m0s; at least 100 are required",
 		"--capacity 10 -o nowhere/model.json --trace " + load: "folder nowhere does not exist",
+		"--capacity 10 -o . --trace " + load:                  ". is a folder",
+		"--capacity 10 --curve . --trace " + load:             ". is a folder",
 	} {
 		if err := Run(t.Context(), strings.Fields(args), io.Discard); err == nil ||
 			!strings.Contains(err.Error(), says) {

@@ -1,0 +1,73 @@
+//go:build linux
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func writeText(to io.Writer) error {
+	_, err := io.WriteString(to, "new")
+	return err
+}
+
+// TestWriteFile: a file is replaced once its content is complete, and a link keeps leading to it.
+func TestWriteFile(t *testing.T) {
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "file"), filepath.Join(folder, "link")
+	must(t, os.WriteFile(file, []byte("old"), 0o600))
+	must(t, os.Symlink(file, link))
+	broken := errors.New("broken")
+	if err := WriteFile(file, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("it ends with %v", err)
+	}
+	contains := func(want string) {
+		t.Helper()
+		content, err := os.ReadFile(file)
+		if must(t, err); string(content) != want {
+			t.Errorf("the file contains %q, want %q", content, want)
+		}
+	}
+	contains("old")
+	must(t, WriteFile(link, writeText))
+	contains("new")
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 2 {
+		t.Errorf("it leaves %v (%v)", left, err)
+	}
+}
+
+// TestWriteNoFile: a folder is refused before the work, and what is no regular file is written, not replaced.
+func TestWriteNoFile(t *testing.T) {
+	folder := t.TempDir()
+	err := WriteFile(folder, func(io.Writer) error {
+		t.Error("it works for nothing")
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("a folder: %v", err)
+	}
+
+	read, written, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	link := filepath.Join(folder, "stdout")
+	must(t, os.Symlink(fmt.Sprintf("/dev/fd/%d", written.Fd()), link))
+	must(t, WriteFile(link, writeText))
+	must(t, written.Close())
+	if content, err := io.ReadAll(read); err != nil || string(content) != "new" {
+		t.Errorf("the pipe has %q (%v)", content, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
