@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -55,7 +56,7 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) == 0 || args[0][0] == '-' {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return serve(args)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
