@@ -10,8 +10,8 @@ import (
 )
 
 // Promote makes the host at the engine's endpoint take the place of a store host that is down. It gets the content of
-// the newest reachable copy: everything that was reported as done and copied. Where it already has that place, it starts
-// the controller again.
+// the newest reachable copy: everything that was reported as done and copied. Where it already has that place, it
+// starts the controller again.
 func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 	p, err := e.search(ctx)
 	if err != nil {
