@@ -62,7 +62,12 @@ type Decision struct {
 	Resize *Resize
 	// limits say what changed the count from what was asked for, in order.
 	limits []string
+	// guarded is set if members that nothing asks for stay because of a guard.
+	guarded bool
 }
+
+// Guarded reports whether members that nothing asks for stay because of a guard, or while a hook is at work.
+func (d Decision) Guarded() bool { return d.guarded }
 
 // Asked is what a metric or a schedule asks for.
 type Asked struct {

@@ -21,9 +21,11 @@ func (a *Autoscaler) guarded(d *Decision, seen *Seen, count int) int {
 		return d.limit(d.From, say(count, " wanted, but ", seen.Held))
 	}
 	if seen.Busy != "" && count < d.From {
+		d.guarded = true
 		return d.limit(d.From, say(count, " wanted, but ", seen.Busy))
 	}
 	if why := a.busy(d); why != "" && (count < d.From || a.policy.Guards.Busy.Pauses == domain.PauseAll) {
+		d.guarded = count < d.From
 		return d.limit(d.From, say(count, " wanted, but ", why))
 	}
 	if count < d.From {
@@ -115,12 +117,6 @@ func (a *Autoscaler) busy(d *Decision) string {
 	return ""
 }
 
-// Needed returns the count from the source of the guard at_least; 0 if it is unknown, or if there is no such guard.
-func (d *Decision) Needed() int {
-	count, _ := d.needed()
-	return count
-}
-
 // needed returns the count from the source of the guard at_least, and the guard; nil if there is no such guard.
 func (d *Decision) needed() (count int, by *Guarded) {
 	for i := range d.Guards {
@@ -140,6 +136,7 @@ func (a *Autoscaler) atLeast(d *Decision, count int) int {
 	if by == nil || by.Value == nil || needed <= count || count >= a.policy.Max {
 		return count
 	}
+	d.guarded = count < d.From
 	why := say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What)
 	return d.limit(min(needed, a.policy.Max), why)
 }
@@ -152,8 +149,10 @@ func (a *Autoscaler) notBelow(d *Decision, count int) int {
 	case by == nil:
 		return count
 	case by.Value == nil:
+		d.guarded = true
 		return d.limit(d.From, say(count, " wanted, but it is unknown how many are needed: ", by.Why))
 	case needed > count:
+		d.guarded = true
 		return d.limit(min(needed, d.From),
 			say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What))
 	}

@@ -447,13 +447,17 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		entry.Change, entry.OutcomeWhy = f.calls.atWork()
 		entry.Resized, f.resized = f.resized, ""
 		s.resize(ctx, f, a, decision.Resize)
-		if !f.changing && a.seen.Held == "" && (decision.To >= decision.From || f.document.Spec.DryRun) {
+		unwanted := decision.To > decision.From || decision.To == decision.From && !decision.Guarded() ||
+			f.document.Spec.DryRun
+		if !f.changing && a.seen.Held == "" && unwanted {
 			unstored = errors.Join(unstored, s.forgetRemoval(ctx, f))
 		}
-		switch unwanted := f.unwanted(decision); {
-		case unwanted != "":
+		switch {
+		case f.changing && (decision.To > decision.From || decision.To == decision.From && f.yielding.needless()):
 			f.hurries = true
-			f.callOff(&reconcile.HeldError{Why: unwanted})
+			f.callOff(&reconcile.HeldError{
+				Why: fmt.Sprintf("%d members are wanted now, so none is removed", decision.To),
+			})
 			if f.removing.Load() { // else it is too late
 				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal in progress is cancelled first"
 			}
@@ -481,21 +485,6 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		s.begin(ctx, c)
 	}
 	return err
-}
-
-// unwanted returns why a decision does not want the change in progress; "" if it does, or if there is none.
-func (f *followed) unwanted(decision autoscale.Decision) string {
-	needed := decision.Needed()
-	switch {
-	case !f.changing:
-		return ""
-	case decision.To > decision.From || decision.To == decision.From && f.yielding.needless():
-		return fmt.Sprintf("%d members are wanted now, so none is removed", decision.To)
-	case f.removing.Load() && slices.ContainsFunc(f.calls.of(domain.BeforeRemoval),
-		func(call domain.HookCall) bool { return call.To < needed }):
-		return fmt.Sprintf("guards.at_least requires %d members now, so none is removed", needed)
-	}
-	return ""
 }
 
 // note records the outcome of a decision.

@@ -201,7 +201,7 @@ func (s *scaler) carryOut(
 	if scaling.To < scaling.From {
 		gone, err := s.leaving(ctx, policy, c)
 		if err != nil {
-			return came, errors.Join(err, s.forgetRemoval(ctx, c.policy))
+			return came, errors.Join(err, s.forgetWork(ctx, c.policy))
 		}
 		if scaling.To = scaling.From - gone.count; scaling.To > c.decision.To {
 			came.short = gone.why

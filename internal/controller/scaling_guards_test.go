@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -278,30 +277,5 @@ func TestGuardsAfterHook(t *testing.T) {
 				t.Errorf("the count is %d, want %d", l.count(), test.count)
 			}
 		})
-	}
-}
-
-// TestGuardDuringHook: a removal whose hook is at work is cancelled once guards.at_least requires more members.
-func TestGuardDuringHook(t *testing.T) {
-	var needed atomic.Int64
-	needed.Store(1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprint(w, needed.Load()) // the client may have gone
-	}))
-	defer server.Close()
-	r := newRebalancer(t)
-	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
-	policy := l.policy()
-	policy.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL}}
-	l.put(policy)
-	l.load = 0.1
-	w := l.watcher()
-	w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
-	needed.Store(2)
-	off := "DELETE /changes/" + r.ids()[0]
-	w.until("the hook to be cancelled", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) })
-	const want = "2 → 1 held guards.at_least requires 2 members now, so none is removed"
-	if history := w.historyText(); !strings.Contains(history, want) || l.count() != 2 {
-		t.Errorf("the count is %d; the history:\n%s", l.count(), history)
 	}
 }

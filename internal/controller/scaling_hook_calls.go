@@ -118,7 +118,8 @@ func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 	}
 	i := indexOf(c.stored.Calls, call.ID)
 	matters := i < 0 || c.stored.Calls[i].Location != call.Location ||
-		c.stored.Calls[i].Progress == "" && call.Progress != ""
+		c.stored.Calls[i].Progress == "" && call.Progress != "" ||
+		call.Location != "" && c.stored.Calls[i].AtWork() != call.AtWork()
 	due := matters || time.Since(c.kept) >= keepStanding
 	c.mu.Unlock()
 	if !due {

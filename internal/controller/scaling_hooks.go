@@ -54,8 +54,9 @@ func (s *scaler) callHook(
 	ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call *domain.HookCall,
 ) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
-	if !call.AtWork() {
-		call.Called, call.Location = now.UTC().Round(0), ""
+	begins := !call.AtWork()
+	if begins {
+		call.Called = now.UTC().Round(0)
 		if err := f.calls.note(ctx, *call); err != nil {
 			return err
 		}
@@ -68,7 +69,11 @@ func (s *scaler) callHook(
 	within, cancel := context.WithDeadlineCause(ctx, deadline, errHookLate)
 	defer cancel()
 	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
-		reply, err := s.converse(within, hook, policy, *call)
+		asked := *call
+		if begins { // it keeps the Location of a failed attempt until it has its own, as that may have to be cancelled
+			asked.Location = ""
+		}
+		reply, err := s.converse(within, hook, policy, asked)
 		after := reply.After
 		transient, again := errors.AsType[*meter.TransientError](err)
 		switch {
@@ -84,7 +89,7 @@ func (s *scaler) callHook(
 		case err != nil:
 			return err
 		default:
-			trouble, call.Location, call.Progress = nil, reply.Location, reply.Progress
+			begins, trouble, call.Location, call.Progress = false, nil, reply.Location, reply.Progress
 		}
 		if err := f.calls.note(ctx, *call); err != nil {
 			return err
@@ -159,8 +164,10 @@ func (s *scaler) beforeRemoval(
 		return held
 	case ctx.Err() != nil:
 		return ctx.Err() // the next controller continues
-	case came.notified != nil:
-		return err
+	case err == nil:
+		return nil
+	case came.notified != nil: // the hook is done for nothing
+		return errors.Join(err, s.forgetCall(ctx, f, call))
 	}
 	// A retry of the same change keeps its ID, so that the hook can build on what it has done. Until then it keeps its
 	// Location, as a hook that was late may still be at work, and would have to be cancelled.
@@ -237,6 +244,16 @@ func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 func (s *scaler) forgetRemoval(ctx context.Context, f *followed) (failed error) {
 	for _, call := range f.calls.of(domain.BeforeRemoval) {
 		failed = errors.Join(failed, s.forgetCall(ctx, f, call))
+	}
+	return failed
+}
+
+// forgetWork deletes a removal whose hook is at work, but is not asked any more, as its policy has changed.
+func (s *scaler) forgetWork(ctx context.Context, f *followed) (failed error) {
+	for _, call := range f.calls.of(domain.BeforeRemoval) {
+		if call.AtWork() {
+			failed = errors.Join(failed, s.forgetCall(ctx, f, call))
+		}
 	}
 	return failed
 }

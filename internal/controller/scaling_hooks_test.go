@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -429,20 +430,35 @@ func TestHookCalledOff(t *testing.T) {
 	}
 }
 
-// TestLateHookCalledOff: a hook that was late may still be at work, so it is asked to stop, too.
+// TestLateHookCalledOff: a hook that was late may still be at work. It is asked to stop once more members are wanted, but
+// not because of a guard, which may see its work.
 func TestLateHookCalledOff(t *testing.T) {
+	var needed atomic.Int64
+	needed.Store(1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, needed.Load()) // the client may have gone
+	}))
+	defer server.Close()
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
 	policy := l.policy()
-	policy.Hooks.BeforeRemoval.Timeout = new(domain.Duration(100 * time.Millisecond))
+	policy.Hooks.BeforeRemoval.Timeout = new(domain.Duration(2 * time.Second))
+	policy.Guards.AtLeast = &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL}}
 	l.put(policy)
 	l.load = 0.1
 	w := l.watcher()
+	w.until("the hook to be at work", func() bool { asked, _ := r.seen(); return len(asked) > 2 })
 	w.until("the hook to be late", func() bool {
-		return strings.Contains(w.historyText(), "not done within 100ms") && !w.followed["job/worker"].changing
+		return strings.Contains(w.historyText(), "not done within 2s") && !w.followed["job/worker"].changing
 	})
-	l.load = 2
+	needed.Store(2)
+	const guarded = "1 wanted, but guards.at_least requires 2"
+	w.until("the guard to be heeded", func() bool { return strings.Contains(w.historyText(), guarded) })
 	off := "DELETE /changes/" + r.ids()[0]
+	if asked, _ := r.seen(); slices.Contains(asked, off) {
+		t.Errorf("a guard undoes the hook's work:\n%s", w.historyText())
+	}
+	l.load = 2
 	w.until("the hook to be called off",
 		func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == 4 })
 }

@@ -75,11 +75,11 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	return gone, nil
 }
 
-// leavingFor returns the members whose room somebody waits for. If one of them is busy, none is removed, as removing
-// only the others would not make enough room.
+// leavingFor returns the members whose room somebody waits for. If one of them is busy, or the chief, which goes last,
+// none is removed, as removing only the others would not make enough room.
 func leavingFor(yields []string, wanted int, order []candidate, working map[string]string) (leaving, error) {
 	rank := func(m candidate) int {
-		if at := slices.Index(yields, m.Name); at >= 0 && !m.chief {
+		if at := slices.Index(yields, m.Name); at >= 0 {
 			return at
 		}
 		return len(yields)
@@ -87,7 +87,11 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 	slices.SortStableFunc(order, func(a, b candidate) int { return cmp.Compare(rank(a), rank(b)) })
 	gone := leaving{count: min(wanted, len(order))}
 	for _, m := range order[:gone.count] {
-		if why, works := working[m.Name]; works {
+		why, works := working[m.Name]
+		if m.chief && gone.count < len(order) {
+			why, works = "the chief is removed last", true
+		}
+		if works {
 			return leaving{}, &staysError{fmt.Sprintf("%s stays: %s", m.Name, why)}
 		}
 		gone.members = append(gone.members, m.Name)

@@ -74,7 +74,7 @@ func TestLeaving(t *testing.T) {
 			want: []string{worker(3)}, says: "is busy",
 		},
 		"the chief, whose room is needed, only after all others": {
-			yields: []string{worker(0), worker(1)}, chief: true, want: []string{worker(1), worker(3)},
+			yields: []string{worker(0), worker(1)}, chief: true, says: "job-worker-0 stays: the chief is removed last",
 		},
 		"from the most loaded host": {
 			guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)},
