@@ -18,6 +18,8 @@ const (
 	interval = time.Second
 	// lastLook bounds the last look of an interrupted follower.
 	lastLook = 10 * time.Second
+	// lastLines is how long logs that can't be read are tried again once the group has ended.
+	lastLines = time.Minute
 )
 
 // follower writes the logs of members of a group.
@@ -31,6 +33,9 @@ type follower struct {
 	// begun is set once the group was found; places are how far the members' logs have been written.
 	begun  bool
 	places map[string]engine.LogPlace
+	// endedAt is when the group was first seen to have ended. last is set for the last look.
+	endedAt time.Time
+	last    bool
 }
 
 // look finds the group and writes what is new. A last line without a newline is written once the group has ended.
@@ -47,8 +52,12 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 	}
 	f.begun = true
 	ended, verdict := s.verdict()
+	if ended && f.endedAt.IsZero() {
+		f.endedAt = time.Now()
+	}
 	err = f.write(ctx, s, ended || !f.follow)
-	if unread, is := errors.AsType[*unreadError](err); is && ended && f.follow {
+	if unread, is := errors.AsType[*unreadError](err); is && ended && f.follow &&
+		(f.last || !reconcile.Passes(unread) || time.Since(f.endedAt) > lastLines) {
 		f.warn("%v", unread)
 		err = nil
 	}
@@ -197,6 +206,7 @@ func (f *follower) interrupted(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer stop()
+	f.last = true
 	ended, err := f.look(ctx)
 	switch {
 	case ended:

@@ -79,32 +79,38 @@ func TestUnreadLog(t *testing.T) {
 		want error
 	}{"completed": {0, nil}, "failed": {3, &command.ExitError{Code: 3}}} {
 		t.Run(name, func(t *testing.T) {
-			f := &fake{
-				observed: []domain.Observed{
-					ended("mnist-ps-0", 0), ended("mnist-worker-0", c.code), ended("mnist-worker-1", 0),
-				},
-				logs: map[string]string{"mnist-worker-0": "zero", "mnist-worker-1": "one"},
-			}
-			follow, out, warnings := following(t, f)
-			err := follow.run(t.Context())
-			code := 0
-			if exit, is := errors.AsType[*command.ExitError](err); is {
-				code = exit.Code
-			}
-			if code != c.code || (err == nil) != (code == 0) {
-				t.Errorf("it ends with %v", err)
-			}
-			if want := "mnist-worker-0 | zero\nmnist-worker-1 | one\n"; out.String() != want {
-				t.Errorf("the logs are %q", out)
-			}
-			if strings.Count(warnings.String(), "\n") != 1 ||
-				!strings.Contains(warnings.String(), "member mnist-ps-0: host gpu2 can't be reached") {
-				t.Errorf("the warnings are %q", warnings)
-			}
-			follow.follow = false
-			if _, err := follow.look(t.Context()); !errors.Is(err, engine.ErrUnreachable) {
-				t.Errorf("without --follow: %v", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{
+					observed: []domain.Observed{
+						ended("mnist-ps-0", 0), ended("mnist-worker-0", c.code), ended("mnist-worker-1", 0),
+					},
+					logs: map[string]string{"mnist-worker-0": "zero", "mnist-worker-1": "one"},
+				}
+				follow, out, warnings := following(t, f)
+				began := time.Now()
+				err := follow.run(t.Context())
+				if tried := time.Since(began); tried < lastLines || tried > 2*lastLines {
+					t.Errorf("it tries for %s", tried)
+				}
+				code := 0
+				if exit, is := errors.AsType[*command.ExitError](err); is {
+					code = exit.Code
+				}
+				if code != c.code || (err == nil) != (code == 0) {
+					t.Errorf("it ends with %v", err)
+				}
+				if want := "mnist-worker-0 | zero\nmnist-worker-1 | one\n"; out.String() != want {
+					t.Errorf("the logs are %q", out)
+				}
+				const unread = "member mnist-ps-0: host gpu2 can't be reached\n"
+				if warnings.String() != "logs: trying again: "+unread+"logs: "+unread {
+					t.Errorf("the warnings are %q", warnings)
+				}
+				follow.follow = false
+				if _, err := follow.look(t.Context()); !errors.Is(err, engine.ErrUnreachable) {
+					t.Errorf("without --follow: %v", err)
+				}
+			})
 		})
 	}
 }
