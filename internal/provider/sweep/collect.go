@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -46,7 +48,7 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 		var with int
 		var without []string
 		err := command.Archive(c.file, nil, func(to io.Writer) (err error) {
-			with, without, err = reconciler.ArchiveSweep(ctx, found, found.Spec.Keys(), to)
+			with, without, err = reconciler.ArchiveSweep(ctx, found, keysOf(found), to)
 			if err == nil && with == 0 {
 				return errNothing
 			}
@@ -62,6 +64,14 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 		}
 		return nil
 	}
+}
+
+// keysOf returns the keys of a sweep's runs, with those that were lost from the store but have run: their results are
+// deleted, too.
+func keysOf(found reconcile.Sweep) []string {
+	keys := slices.AppendSeq(found.Spec.Keys(), maps.Keys(found.Runs))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // announce says where the archive is, if it was written.

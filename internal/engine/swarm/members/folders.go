@@ -68,6 +68,10 @@ func (e Members) reach(ctx context.Context) (r reach, err error) {
 	}
 	cluster, err := e.declared(ctx)
 	r.hosts = cluster.Hosts
+	declared := dockerapi.HostsOf(cluster)
+	maps.DeleteFunc(r.engines, func(id string, _ client.APIClient) bool {
+		return declared[id] == "" // the manager in use need not be one of the cluster's hosts
+	})
 	return r, err
 }
 
