@@ -155,6 +155,8 @@ func TestObservePool(t *testing.T) {
 		Host     string
 		Stopped  domain.StopReason
 		Replicas int
+		// Unstarted means that an apply which waits for it fails at once.
+		Unstarted bool
 	}
 	once := domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: 1, Final: domain.DefaultFinalExitCodes}
 	six, always := domain.Role{}.RestartRule(), domain.RestartRule{Condition: domain.RestartAlways, MaxAttempts: 2}

@@ -204,6 +204,9 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	if len(ran) > 0 {
 		last := ran[len(ran)-1]
 		settle(o, last, rule, stop != "")
+		if last.Status.State == swarm.TaskStateRejected {
+			o.Unstarted = false // the Swarm may choose another host
+		}
 		if o.State == domain.StateRunning && stop == "" && isReplaced(v.nodes, service, last) {
 			o.State = domain.StateRestarting
 		}
@@ -391,7 +394,7 @@ const notStarted = "starting container failed"
 // isPassing reports whether another attempt may start a container that could not be started: Engines now and then fail
 // to make the mount of its secrets read-only (moby#48783), and a host that has just joined may not know its network.
 func isPassing(err string) bool {
-	return strings.HasSuffix(err, "device or resource busy") || strings.Contains(err, "network")
+	return strings.HasSuffix(err, "device or resource busy") || strings.Contains(" "+err, " network ")
 }
 
 const (

@@ -160,6 +160,15 @@ func TestObserveMember(t *testing.T) {
 			func(h *history) { h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image") },
 
 			seen{State: domain.StateFailed, Code: 125, Error: "could not be started: No such image", Unstarted: true}},
+		"rejected for an image with such a name": {onFailure, nil,
+			func(h *history) {
+				h.task(2, shutdown, swarm.TaskStateRejected, 0, "No such image: lab/neural-network:1")
+			},
+
+			seen{
+				State: domain.StateRestarting, Code: 125,
+				Error: "could not be started: No such image: lab/neural-network:1", Unstarted: true,
+			}},
 		"rejected by a host that has just joined": {onFailure, nil,
 			func(h *history) {
 				h.task(2, shutdown, swarm.TaskStateRejected, 0,
