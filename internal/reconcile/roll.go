@@ -83,9 +83,12 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 		if err != nil {
 			return d, err
 		}
+		if len(d.rolling(observed)) == 0 {
+			return d, nil
+		}
 		changes, role := d.turn(observed, failed)
 		if len(changes) == 0 {
-			return d, nil
+			continue // one has gone down since
 		}
 		if wait := d.update(role).Wait(); wait > 0 && role == last {
 			if err := pause(ctx, wait); err != nil {
