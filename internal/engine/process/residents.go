@@ -234,12 +234,8 @@ func (e *Engine) StopController(ctx context.Context) error {
 			}
 			removed = true
 		}
-		for _, member := range residents {
-			if _, err := os.Stat(e.dir.Document(statedir.States, member)); !errors.Is(err, os.ErrNotExist) {
-				return false, err
-			}
-		}
-		return true, nil
+		states, err := e.dir.Names(statedir.States)
+		return !slices.ContainsFunc(residents, func(member string) bool { return states[member] }), err
 	})
 }
 
