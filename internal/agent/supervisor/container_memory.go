@@ -65,8 +65,8 @@ func (s *starvation) happened() bool { return s != nil && <-s.outcome }
 const removalNotice = 100 * time.Millisecond
 
 func (s *starvation) look(done context.Context) bool {
-	s.neverFull = !limits.Full(filepath.Dir(s.counter))
 	kills, err := oomKills(s.counter)
+	s.neverFull = !limits.Full(filepath.Dir(s.counter)) // after the kills, which the kernel counts last
 	if err == nil || s.events == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return kills > 0
 	}
