@@ -4,10 +4,12 @@ package telemetry
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -118,8 +120,8 @@ func (s Settings) inner() func(name string) bool {
 	return func(name string) bool { return onOthers[name] || inner.MatchString(name) }
 }
 
-// countInterfaces returns the traffic through the interfaces that a process sees, except some; NaN if they can't be
-// read.
+// countInterfaces returns the traffic through the interfaces that a process sees, except some, or except the loopback
+// if there are no others, as in a rootless container; NaN if they can't be read.
 func countInterfaces(fs procfs.FS, pid int, but func(name string) bool) (sum counted, err error) {
 	process, err := fs.Proc(pid)
 	if err != nil {
@@ -128,6 +130,9 @@ func countInterfaces(fs procfs.FS, pid int, but func(name string) bool) (sum cou
 	interfaces, err := process.NetDev()
 	if err != nil {
 		return counted{math.NaN(), math.NaN()}, err
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(interfaces)), func(name string) bool { return !but(name) }) {
+		but = loopback.MatchString
 	}
 	for name, through := range interfaces {
 		if !but(name) {

@@ -111,7 +111,7 @@ func TestTrafficOfHost(t *testing.T) {
 	for _, names := range []string{
 		"lo eth0", "eth0 docker0 docker_gwbridge br-0a1b2c vethf00", "eth0 eth0.100 vlan7", "eth0 bond0 team0",
 		"eth0 br0 vmbr1 virbr0 podman0 vnet3", "eth0 tap0 tun1 wg0 tailscale0 vxlan.calico vxlan42",
-		"eth0 cni0 flannel.1 cali0123456789a", "eth0 uplink storage", "ens1f0np0", "wlan0", "ib0", "bridge",
+		"eth0 cni0 flannel.1 cali0123456789a", "eth0 uplink storage", "lo tap0", "ens1f0np0", "wlan0", "ib0", "bridge",
 	} {
 		table := "Inter-|   Receive  |  Transmit\n face |bytes |bytes\n"
 		for name := range strings.FieldsSeq(names) {
