@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -35,13 +36,14 @@ func CheckFile(file string) error {
 }
 
 // WriteFile writes a file atomically: an existing file is only replaced once the content is complete, and a
-// failure leaves nothing behind. Devices and pipes are written directly.
+// failure leaves nothing behind. Devices and pipes are written directly, and so is what /dev/stdout leads to.
 func WriteFile(file string, write func(to io.Writer) error) error {
 	if err := CheckFile(file); err != nil {
 		return err
 	}
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		to, err := os.OpenFile(file, os.O_WRONLY, 0)
+	info, err := os.Stat(file)
+	if err == nil && (!info.Mode().IsRegular() || strings.HasPrefix(filepath.Clean(file), "/dev/")) {
+		to, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return err
 		}

@@ -63,6 +63,17 @@ func TestWriteNoFile(t *testing.T) {
 	if content, err := io.ReadAll(read); err != nil || string(content) != "new" {
 		t.Errorf("the pipe has %q (%v)", content, err)
 	}
+
+	// As with --output /dev/stdout >> all.
+	all, err := os.Create(filepath.Join(folder, "all"))
+	must(t, err)
+	defer all.Close()
+	_, err = all.WriteString("old ")
+	must(t, err)
+	must(t, WriteFile(fmt.Sprintf("/dev/fd/%d", all.Fd()), writeText))
+	if content, err := os.ReadFile(all.Name()); err != nil || string(content) != "old new" {
+		t.Errorf("the file has %q (%v)", content, err)
+	}
 }
 
 func must(t *testing.T, err error) {
