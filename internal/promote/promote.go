@@ -51,9 +51,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 		return err
 	}
 	if from == to {
-		_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s keeps the store of cluster %s already; its "+
-			"controller was started.", to, name)))
-		return err
+		from = "whichever host had it before"
 	}
 	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s now keeps the store of cluster %s, in "+
 		"place of %s.\n"+
