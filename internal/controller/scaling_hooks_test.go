@@ -430,8 +430,8 @@ func TestHookCalledOff(t *testing.T) {
 	}
 }
 
-// TestLateHookCalledOff: a hook that was late may still be at work. It is asked to stop once more members are wanted, but
-// not because of a guard, which may see its work.
+// TestLateHookCalledOff: a hook that was late may still be at work. It is asked to stop once more members are wanted,
+// but not because of a guard, which may see its work.
 func TestLateHookCalledOff(t *testing.T) {
 	var needed atomic.Int64
 	needed.Store(1)

@@ -1,9 +1,13 @@
 package sweep
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // TestAnnounceCollected: the announcement of an archive counts the runs that are not in it.
@@ -23,5 +27,14 @@ func TestAnnounceCollected(t *testing.T) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestKeysOf: runs that were lost from the store, but have run, have results as well.
+func TestKeysOf(t *testing.T) {
+	found := reconcile.Sweep{Runs: map[string]domain.Run{"b": {}, "lost": {}}}
+	found.Spec.Runs = map[string]map[string]string{"a": {}, "b": {}}
+	if got, want := keysOf(found), []string{"a", "b", "lost"}; !slices.Equal(got, want) {
+		t.Errorf("the keys are %q, want %q", got, want)
 	}
 }

@@ -96,8 +96,8 @@ func (r *sweepResource) ModifyPlan(
 	}, &resp.Diagnostics)
 }
 
-// planUnseen makes an apply update a sweep that looks as planned but is not: its destroy was interrupted, or it has more
-// runs than the state, as the refresh left out those that were lost or have no results, and the configuration has
+// planUnseen makes an apply update a sweep that looks as planned but is not: its destroy was interrupted, or it has
+// more runs than the state, as the refresh left out those that were lost or have no results, and the configuration has
 // removed them.
 func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resource.ModifyPlanResponse) {
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
