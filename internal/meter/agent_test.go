@@ -270,7 +270,7 @@ func TestReadyAfter(t *testing.T) {
 	}
 }
 
-// withoutRequests returns the scene with roles that request nothing.
+// withoutRequests returns the observation with roles that request nothing.
 func withoutRequests(observation Observation) Observation {
 	document := observation.Groups["job"]
 	document.Spec.Roles = nil

@@ -99,7 +99,7 @@ func running(role string, index int) domain.Observed {
 	}
 }
 
-// jobOf returns a scene with the group "job" of these members.
+// jobOf returns an observation with the group "job" of these members.
 func jobOf(members ...domain.Observed) Observation {
 	document := domain.GroupDocument{
 		Spec: domain.Group{Roles: map[string]domain.Role{
