@@ -195,8 +195,7 @@ func (l *lab) unitOf(host *testbed.Host, member string) string {
 // members returns how many processes of members run on a host.
 func (l *lab) members(host *testbed.Host) int {
 	l.Helper()
-	output := l.on(host, `n=0; for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] || continue; `+
-		`case "$(readlink $p/cwd)" in %s/*) n=$((n+1));; esac; done; echo $n`, acctest.Build(l, acctest.Member),
+	output := l.on(host, "%s | grep -c '^%s/'; true", testbed.FoldersOf(acctest.Build(l, acctest.Member)),
 		l.dir().Path())
 	count, err := strconv.Atoi(strings.TrimSpace(output))
 	l.must(err)

@@ -157,3 +157,10 @@ func startLasting(command *exec.Cmd) error {
 	starter() <- func() { done <- command.Start() }
 	return <-done
 }
+
+// FoldersOf is a shell command that prints the working directory of each process that runs a program. It takes few
+// processes itself: tests repeat it until they see what they wait for.
+func FoldersOf(program string) string {
+	return fmt.Sprintf(
+		`find /proc/[0-9]* -maxdepth 1 -name exe -lname '%s' -printf '%%h/cwd\n' 2>/dev/null | xargs -r readlink`, program)
+}

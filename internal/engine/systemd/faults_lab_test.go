@@ -209,8 +209,7 @@ func (f faulty) observed(e engine.Engine, group string) map[string]domain.Observ
 // processes returns the hosts on which processes of each member of a group run, once per process.
 func (f faulty) processes(group string) map[string][]string {
 	f.Helper()
-	script := fmt.Sprintf(`for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] && readlink $p/cwd; done; true`,
-		f.member)
+	script := testbed.FoldersOf(f.member) + "; true"
 	found := map[string][]string{}
 	for i, h := range f.bed.Hosts {
 		for line := range strings.Lines(f.sh(i, script)) {
@@ -334,7 +333,8 @@ func (f faulty) nothingLeft(cluster string) {
 			"grep -h ' trainyard cluster %s$' /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; true", cluster,
 		),
 		"processes": fmt.Sprintf("pgrep -af -- '--cluster %s( |$)'; true", cluster),
-		"members": fmt.Sprintf(`for p in /proc/[0-9]*; do readlink $p/cwd; done | grep '^%s/%s/'; true`,
+		"members": fmt.Sprintf(
+			`find /proc/[0-9]* -maxdepth 1 -name cwd -lname '%s/%s/*' -printf '%%l\n' 2>/dev/null; true`,
 			layout.Clusters, cluster),
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {

@@ -209,8 +209,8 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 		Alive: func(t *testing.T, e engine.Engine, group string) int {
 			t.Helper()
 			alive := 0
-			script := fmt.Sprintf(`n=0; for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] || continue; case "$(readlink $p/cwd)" in %s*) n=$((n+1));; esac; done; echo $n`,
-				program, known(t, e).dir().WorkDir(group+"-"))
+			script := fmt.Sprintf("%s | grep -c '^%s'; true", testbed.FoldersOf(program),
+				known(t, e).dir().WorkDir(group+"-"))
 			for line := range strings.Lines(known(t, e).on(t, script)) {
 				number, err := strconv.Atoi(strings.TrimSpace(line))
 				must(t, err)

@@ -97,8 +97,7 @@ func (r *sweepResource) ModifyPlan(
 }
 
 // planUnseen makes an apply update a sweep that looks as planned but is not: its destroy was interrupted, or it has
-// more runs than the state, as the refresh left out those that were lost or have no results, and the configuration has
-// removed them.
+// more runs than the state, as those without results were left out by the refresh and the configuration has removed them.
 func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resource.ModifyPlanResponse) {
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
 	var stored domain.SweepDocument
@@ -109,7 +108,7 @@ func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resour
 	case errors.Is(err, engine.ErrNotFound): // gone since the refresh
 	case err != nil:
 		resourcekit.AddError(&resp.Diagnostics, resourcekit.Unable("plan", plan), err)
-	case stored.Ending || stored.Count > runsIn(ctx, resp):
+	case stored.Ending || stored.Spec.Results != nil && stored.Count > runsIn(ctx, resp):
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)
 	}
 }
