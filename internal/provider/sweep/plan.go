@@ -97,7 +97,8 @@ func (r *sweepResource) ModifyPlan(
 }
 
 // planUnseen makes an apply update a sweep that looks as planned but is not: its destroy was interrupted, or it has
-// more runs than the state, as those without results were left out by the refresh and the configuration has removed them.
+// more runs than the state, as those without results were left out by the refresh and the configuration has removed
+// them.
 func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resource.ModifyPlanResponse) {
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
 	var stored domain.SweepDocument
