@@ -162,5 +162,7 @@ func startLasting(command *exec.Cmd) error {
 // processes itself: tests repeat it until they see what they wait for.
 func FoldersOf(program string) string {
 	return fmt.Sprintf(
-		`find /proc/[0-9]* -maxdepth 1 -name exe -lname '%s' -printf '%%h/cwd\n' 2>/dev/null | xargs -r readlink`, program)
+		`find /proc/[0-9]* -maxdepth 1 -name exe -lname '%s' -printf '%%h/cwd\n' 2>/dev/null | xargs -r readlink`,
+		program,
+	)
 }
