@@ -39,6 +39,11 @@ run "defaults" {
   }
 
   assert {
+    condition     = toset(regexall("rm -rf [^\n]*|own=[^\n]*", trainyard_group.this.roles.worker.command[2])) == toset(["own=\"$PWD/.spark-worker\"", "rm -rf \"$own\""])
+    error_message = "A worker must remove nothing but the folder that is only its own."
+  }
+
+  assert {
     condition = (
       endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, ".path=/metrics/prometheus -Dspark.worker.cleanup.enabled=true")
       && trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == join(" ", [
