@@ -23,7 +23,12 @@ locals {
     }] : [],
   ])
 
-  env = merge({ PYSPARK_PYTHON = var.python }, var.env)
+  # By default, web UIs listen at all addresses of their host. Containers on a Swarm have networks of their own.
+  env = merge(
+    { PYSPARK_PYTHON = var.python },
+    local.swarm ? {} : { SPARK_LOCAL_IP = "{{ hostname .Address }}" },
+    var.env,
+  )
 
   # Metrics for Prometheus, at the web UIs of master and workers.
   metrics = {

@@ -82,13 +82,14 @@ resource "trainyard_group" "this" {
   container   = length(local.configs) == 0 ? null : { configs = local.configs }
 
   env = merge(
+    local.swarm ? {} : { SPARK_LOCAL_IP = "{{ hostname .Address }}" }, # where the web UI listens
     {
-      WORKERS                 = tostring(local.workers)
       PYSPARK_PYTHON          = local.runtime.python
       PYTHONUNBUFFERED        = "1" # lines reach the log as they are written
       PYTHONDONTWRITEBYTECODE = "1" # leaves the program's folder unchanged
     },
     local.runtime.env,
+    { WORKERS = tostring(local.workers) },
     var.env,
   )
 

@@ -56,6 +56,11 @@ run "defaults" {
   }
 
   assert {
+    condition     = trainyard_group.this.env.SPARK_LOCAL_IP == "{{ hostname .Address }}"
+    error_message = "Web UIs must listen only at the members' own addresses."
+  }
+
+  assert {
     condition     = trainyard_group.this.roles.worker.restart.condition == "always" && trainyard_group.this.roles.master.restart.condition == "always" && trainyard_group.this.completion.when == "never"
     error_message = "Spark is a service."
   }
@@ -161,6 +166,12 @@ run "history" {
     history = { dir = "/srv/events" }
     master  = { recovery_dir = "/srv/recovery" }
     worker  = { scratch_dir = "/mnt/nvme", conf = { "spark.worker.cleanup.enabled" = "false" } }
+    env     = { SPARK_LOCAL_IP = "0.0.0.0" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.env.SPARK_LOCAL_IP == "0.0.0.0" && trainyard_group.history[0].env.SPARK_LOCAL_IP == "0.0.0.0"
+    error_message = "The user may have web UIs listen at all addresses."
   }
 
   assert {

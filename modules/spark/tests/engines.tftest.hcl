@@ -48,6 +48,11 @@ run "swarm" {
   }
 
   assert {
+    condition     = !contains(keys(trainyard_group.this.env), "SPARK_LOCAL_IP") && !contains(keys(trainyard_group.history[0].env), "SPARK_LOCAL_IP")
+    error_message = "In a container, web UIs must listen in all of its networks, for published ports."
+  }
+
+  assert {
     condition     = output.master == "spark://spark-master-0:7077" && output.web == "http://spark-master-0:8080" && strcontains(trainyard_group.this.roles.worker.command[2], "/opt/spark/bin/spark-class")
     error_message = "On a Swarm, members must be reached by name, and Spark must be where the image has it."
   }

@@ -33,7 +33,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = trainyard_group.this.env.WORKERS == "2" && trainyard_group.this.env.PYSPARK_PYTHON == "python3" && trainyard_group.this.container == null && trainyard_group.this.roles.driver.mounts == null
+    condition     = trainyard_group.this.env.WORKERS == "2" && trainyard_group.this.env.PYSPARK_PYTHON == "python3" && trainyard_group.this.env.SPARK_LOCAL_IP == "{{ hostname .Address }}" && trainyard_group.this.container == null && trainyard_group.this.roles.driver.mounts == null
     error_message = "The program must get the number of workers."
   }
 }
@@ -46,7 +46,7 @@ run "what_the_cluster_says" {
       master   = "spark://127.0.0.1:7077"
       conf     = { "spark.plugins" = "com.nvidia.spark.SQLPlugin", "spark.executor.cores" = "3" }
       executor = { workers = 4, applications = { fares = 3 }, cores = 2, memory_mib = 2048 }
-      runtime  = { bin = "/opt/spark/bin/", env = { JAVA_HOME = "/opt/java" } }
+      runtime  = { bin = "/opt/spark/bin/", env = { JAVA_HOME = "/opt/java", SPARK_LOCAL_IP = "0.0.0.0", WORKERS = "9" } }
     }
     conf         = { "spark.executor.cores" = "1" }
     gang_timeout = "1h30m0.5s"
@@ -56,7 +56,7 @@ run "what_the_cluster_says" {
   }
 
   assert {
-    condition     = output.workers == 3 && contains(trainyard_group.this.command, "spark.cores.max=6") && trainyard_group.this.env.JAVA_HOME == "/opt/java" && trainyard_group.this.command[0] == "/opt/spark/bin/spark-submit"
+    condition     = output.workers == 3 && contains(trainyard_group.this.command, "spark.cores.max=6") && trainyard_group.this.env.JAVA_HOME == "/opt/java" && trainyard_group.this.env.SPARK_LOCAL_IP == "0.0.0.0" && trainyard_group.this.env.WORKERS == "3" && trainyard_group.this.command[0] == "/opt/spark/bin/spark-submit"
     error_message = "The cluster's own values must be used."
   }
 
@@ -94,8 +94,8 @@ run "swarm" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.driver.mounts[*].target == tolist(["/srv/nas", "/scratch", "/data"]) && trainyard_group.this.roles.driver.mounts[2].driver.options.type == "nfs" && trainyard_group.this.image == "spark:4"
-    error_message = "The driver must have the members' mounts."
+    condition     = trainyard_group.this.roles.driver.mounts[*].target == tolist(["/srv/nas", "/scratch", "/data"]) && trainyard_group.this.roles.driver.mounts[2].driver.options.type == "nfs" && trainyard_group.this.image == "spark:4" && !contains(keys(trainyard_group.this.env), "SPARK_LOCAL_IP")
+    error_message = "The driver must have the members' mounts, and its container's networks."
   }
 }
 
