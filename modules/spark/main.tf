@@ -223,6 +223,12 @@ resource "trainyard_autoscaling_policy" "this" {
     stabilisation_window = var.autoscale.idle
   }
 
+  # Only recommended: a worker offers fixed cores and memory, which another request wouldn't change.
+  vertical = var.autoscale.vertical == null ? null : {
+    cpus       = var.autoscale.vertical.cpus
+    memory_mib = var.autoscale.vertical.memory_mib
+  }
+
   # Workers hold running applications' data, unless it is kept on shared storage.
   guards = var.shuffle_dir != null ? null : {
     busy = { http = { url = "${local.web}/json/", path = "activeapps.#" } }

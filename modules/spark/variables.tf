@@ -69,6 +69,11 @@ variable "env" {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
     error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
+
+  validation {
+    condition     = length(setintersection(keys(var.env), ["SPARK_MASTER_OPTS", "SPARK_WORKER_OPTS", "SPARK_HISTORY_OPTS", "SPARK_DAEMON_MEMORY", "PYSPARK_PYTHON"])) == 0
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if contains(["SPARK_MASTER_OPTS", "SPARK_WORKER_OPTS", "SPARK_HISTORY_OPTS", "SPARK_DAEMON_MEMORY", "PYSPARK_PYTHON"], name)])}: the module sets it. Set Spark properties in master.conf and worker.conf, heaps in daemon_memory_mib of master, worker and history, options of all daemons' JVMs in SPARK_DAEMON_JAVA_OPTS, and Python in python."
+  }
 }
 
 variable "mounts" {
@@ -185,6 +190,11 @@ variable "master" {
   }
 
   validation {
+    condition     = length(setintersection(keys(var.master.env), ["SPARK_MASTER_OPTS", "SPARK_DAEMON_MEMORY"])) == 0
+    error_message = "master.env has ${join(", ", [for name in keys(var.master.env) : "\"${name}\"" if contains(["SPARK_MASTER_OPTS", "SPARK_DAEMON_MEMORY"], name)])}: the module sets it. Set Spark properties in master.conf, and the heap in master.daemon_memory_mib."
+  }
+
+  validation {
     condition     = alltrue([for mount in coalesce(var.master.mounts, []) : startswith(mount.target, "/")])
     error_message = "master.mounts has the target ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
@@ -294,6 +304,11 @@ variable "worker" {
   }
 
   validation {
+    condition     = length(setintersection(keys(var.worker.env), ["SPARK_WORKER_OPTS", "SPARK_DAEMON_MEMORY", "SPARK_LOCAL_DIRS"])) == 0
+    error_message = "worker.env has ${join(", ", [for name in keys(var.worker.env) : "\"${name}\"" if contains(["SPARK_WORKER_OPTS", "SPARK_DAEMON_MEMORY", "SPARK_LOCAL_DIRS"], name)])}: the module sets it. Set Spark properties in worker.conf, the heap in worker.daemon_memory_mib, and the folder for data that applications spill in worker.scratch_dir."
+  }
+
+  validation {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
     error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
@@ -301,6 +316,11 @@ variable "worker" {
   validation {
     condition     = var.worker.gpus == null ? true : var.worker.gpus.per_task > 0 && (var.worker.gpus.per_task <= 0.5 || floor(var.worker.gpus.per_task) == var.worker.gpus.per_task)
     error_message = "worker.gpus.per_task is ${try(var.worker.gpus.per_task, 0)}: it must be a whole number, 1 or more, or a fraction of one GPU, above 0 and at most 0.5."
+  }
+
+  validation {
+    condition     = try(var.worker.gpus.per_task <= coalesce(var.worker.gpus.count, 1), true)
+    error_message = "worker.gpus.per_task is ${try(var.worker.gpus.per_task, 0)}: it must be at most worker.gpus.count (${try(coalesce(var.worker.gpus.count, 1), 1)}), the GPUs of a worker, because no task could start."
   }
 
   validation {
@@ -315,7 +335,7 @@ variable "worker" {
 }
 
 variable "autoscale" {
-  description = "Lets the number of workers follow the applications that the master reports, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle`. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`; `{}` uses its published settings. With `dry_run`, it only reports what it would do."
+  description = "Lets the number of workers follow the applications that the master reports, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle`. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`; `{}` uses its published settings. `vertical` recommends CPUs and memory of a worker from what workers use, between `min` and `max` of `cpus` and `memory_mib`. With `dry_run`, the policy only reports what it would do."
   type = object({
     min                     = optional(number, 1)
     max                     = number
@@ -330,6 +350,10 @@ variable "autoscale" {
       target     = optional(number, 50)
       recurrence = optional(number, 3)
       cooldown   = optional(string, "3m")
+    }))
+    vertical = optional(object({
+      cpus       = optional(object({ min = number, max = number }))
+      memory_mib = optional(object({ min = number, max = number }))
     }))
   })
   default = null
@@ -377,6 +401,16 @@ variable "autoscale" {
   validation {
     condition     = try(var.autoscale.heat, null) == null || try(var.worker.resources.cpus, null) != null
     error_message = "autoscale.heat is set, but worker.resources.cpus is not: CPU usage is measured in percent of the CPUs that workers request. Set worker.resources.cpus."
+  }
+
+  validation {
+    condition     = try(var.autoscale.vertical, null) == null ? true : var.autoscale.vertical.cpus != null || var.autoscale.vertical.memory_mib != null
+    error_message = "autoscale.vertical is ${jsonencode(try(var.autoscale.vertical, null))}: set the bounds of cpus, memory_mib or both, such as cpus = { min = 1, max = 8 }."
+  }
+
+  validation {
+    condition     = alltrue([for bounds in [try(var.autoscale.vertical.cpus, null), try(var.autoscale.vertical.memory_mib, null)] : bounds == null ? true : bounds.min > 0 && bounds.min <= bounds.max])
+    error_message = "autoscale.vertical is ${jsonencode(try(var.autoscale.vertical, null))}: min must be above 0, and max at least min."
   }
 }
 

@@ -113,7 +113,7 @@ run "policy" {
   }
 
   assert {
-    condition     = trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "2m" && trainyard_autoscaling_policy.this[0].scale_out.rates[0].count == 8 && trainyard_autoscaling_policy.this[0].scale_out.cooldown == null
+    condition     = trainyard_autoscaling_policy.this[0].vertical == null && trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "2m" && trainyard_autoscaling_policy.this[0].scale_out.rates[0].count == 8 && trainyard_autoscaling_policy.this[0].scale_out.cooldown == null
     error_message = "Workers are added at once, and removed after a while."
   }
 
@@ -137,6 +137,20 @@ run "heat" {
       && trainyard_autoscaling_policy.this[0].interval == "5s"
     )
     error_message = "The heat rule must have the settings in the paper."
+  }
+}
+
+run "vertical" {
+  variables {
+    autoscale = { max = 4, vertical = { cpus = { min = 1, max = 8 } } }
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].vertical.cpus == { min = 1, max = 8 } && trainyard_autoscaling_policy.this[0].vertical.memory_mib == null
+      && coalesce(trainyard_autoscaling_policy.this[0].vertical.apply, "recommend") == "recommend"
+    )
+    error_message = "The policy must only recommend."
   }
 }
 

@@ -96,6 +96,16 @@ run "env_that_is_reserved" {
   expect_failures = [var.env]
 }
 
+run "env_that_the_module_sets" {
+  command = plan
+
+  variables {
+    env = { SPARK_WORKER_OPTS = "-Dspark.worker.cleanup.interval=60" }
+  }
+
+  expect_failures = [var.env]
+}
+
 run "mount_that_is_relative" {
   command = plan
 
@@ -213,6 +223,16 @@ run "master_env_with_a_hyphen" {
 
   variables {
     master = { env = { "A-B" = "x" } }
+  }
+
+  expect_failures = [var.master]
+}
+
+run "master_env_that_the_module_sets" {
+  command = plan
+
+  variables {
+    master = { env = { SPARK_MASTER_OPTS = "-Dspark.deploy.spreadOut=false" } }
   }
 
   expect_failures = [var.master]

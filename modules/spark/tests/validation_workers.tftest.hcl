@@ -116,6 +116,36 @@ run "worker_env_that_is_reserved" {
   expect_failures = [var.worker]
 }
 
+run "worker_env_that_the_module_sets" {
+  command = plan
+
+  variables {
+    worker = { env = { SPARK_WORKER_OPTS = "-Dspark.worker.cleanup.interval=60" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_env_of_the_heap" {
+  command = plan
+
+  variables {
+    worker = { env = { SPARK_DAEMON_MEMORY = "1g" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "worker_env_of_scratch" {
+  command = plan
+
+  variables {
+    worker = { env = { SPARK_LOCAL_DIRS = "/mnt/nvme" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
 run "worker_with_no_gpu" {
   command = plan
 
@@ -131,6 +161,26 @@ run "task_with_two_thirds_of_a_gpu" {
 
   variables {
     worker = { gpus = { pool = "v100", per_task = 0.66 } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "task_with_more_gpus_than_a_worker" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100", count = 2, per_task = 3 } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "task_with_more_gpus_than_one" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100", per_task = 2 } }
   }
 
   expect_failures = [var.worker]
@@ -254,6 +304,26 @@ run "policy_with_heat_of_nothing" {
 
   variables {
     autoscale = { max = 4, heat = {} }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_that_recommends_nothing" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, vertical = {} }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
+run "policy_that_recommends_upside_down" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, vertical = { cpus = { min = 1, max = 4 }, memory_mib = { min = 4096, max = 1024 } } }
   }
 
   expect_failures = [var.autoscale]
