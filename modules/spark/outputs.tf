@@ -60,6 +60,16 @@ output "executor" {
   }
 }
 
+output "capacity" {
+  description = "What there is at most: the number of `workers` (fixed, or `autoscale.max`), and the `cores`, `memory_mib` and `gpus` of each. `submit` rejects applications that never fit."
+  value = {
+    workers    = var.autoscale == null ? coalesce(var.worker.replicas, 2) : var.autoscale.max
+    cores      = var.worker.cores
+    memory_mib = var.worker.memory_mib
+    gpus       = local.gpu_count
+  }
+}
+
 output "runtime" {
   description = "What Spark and `submit` run with: `image`, `bin`, `python`, `env` and `mounts`."
   value       = { image = var.image, bin = var.bin, python = var.python, env = var.env, mounts = var.mounts }

@@ -48,6 +48,15 @@ locals {
     var.conf,
   )
 
+  # How many executors fit into the cluster's workers. What conf says of executors can be in any of Spark's units, and is
+  # not checked.
+  capacity = length(setintersection(keys(merge(var.spark.conf, var.conf)), ["spark.cores.max", "spark.executor.cores", "spark.executor.memory"])) == 0 ? var.spark.capacity : null
+  gpus     = try(tonumber(local.conf["spark.executor.resource.gpu.amount"]), 0)
+  each = local.capacity == null ? null : floor(min(concat(
+    [local.capacity.cores / local.cores, local.capacity.memory_mib / local.memory],
+    local.gpus > 0 ? [local.capacity.gpus / local.gpus] : [],
+  )...))
+
   # Spark only accepts durations with a single unit.
   units        = { ms = 1, s = 1000, m = 60000, h = 3600000 }
   gang_timeout = "${floor(sum([for part in regexall("([0-9.]+)(ms|s|m|h)", var.gang_timeout) : tonumber(part[0]) * local.units[part[1]]]))}ms"
@@ -109,4 +118,31 @@ resource "trainyard_group" "this" {
   priority   = var.priority
   triggers   = var.triggers
   timeouts   = var.timeouts
+
+  lifecycle {
+    precondition {
+      condition     = local.workers >= 1
+      error_message = "workers is ${local.workers}, the Spark cluster's worker.replicas: an application needs at least 1. Set worker.replicas to 1 or more, or remove this submit."
+    }
+
+    precondition {
+      condition     = local.capacity == null ? true : local.cores <= local.capacity.cores
+      error_message = "executor.cores is ${local.cores}: it must be at most ${try(local.capacity.cores, 0)}, the Spark cluster's worker.cores."
+    }
+
+    precondition {
+      condition     = local.capacity == null ? true : local.memory <= local.capacity.memory_mib
+      error_message = "executor.memory_mib is ${local.memory}: it must be at most ${try(local.capacity.memory_mib, 0)}, the Spark cluster's worker.memory_mib."
+    }
+
+    precondition {
+      condition     = local.capacity == null ? true : local.gpus <= local.capacity.gpus
+      error_message = "conf[\"spark.executor.resource.gpu.amount\"] is ${local.gpus}: it must be at most ${try(local.capacity.gpus, 0)}, the GPUs of a worker of the Spark cluster."
+    }
+
+    precondition {
+      condition     = local.capacity == null ? true : local.each == 0 || local.workers < 1 || local.workers <= local.capacity.workers * local.each
+      error_message = "workers is ${local.workers}: it must be at most ${try(local.capacity.workers * local.each, 0)}, because the Spark cluster has ${try(local.capacity.workers, 0)} workers at most (worker.replicas, or autoscale.max), with room for ${coalesce(local.each, 0)} executors each."
+    }
+  }
 }

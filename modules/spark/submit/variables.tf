@@ -1,5 +1,5 @@
 variable "spark" {
-  description = "The Spark cluster, passed as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` are enough; on `swarm`, also the image: `runtime = { image = … }`."
+  description = "The Spark cluster, passed as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` are enough, and what is requested is not compared with the cluster's `capacity`; on `swarm`, also the image: `runtime = { image = … }`."
   type = object({
     cluster = object({
       name     = string
@@ -14,6 +14,12 @@ variable "spark" {
       cores        = optional(number, 1)
       memory_mib   = optional(number, 1024)
     }), {})
+    capacity = optional(object({
+      workers    = number
+      cores      = number
+      memory_mib = number
+      gpus       = optional(number, 0)
+    }))
     runtime = optional(object({
       image  = optional(string)
       bin    = optional(string)
@@ -114,6 +120,11 @@ variable "env" {
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
     error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
+  }
+
+  validation {
+    condition     = length(setintersection(keys(var.env), ["WORKERS", "PYSPARK_PYTHON"])) == 0
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if contains(["WORKERS", "PYSPARK_PYTHON"], name)])}: the module sets it. Set workers, and the Spark cluster's python."
   }
 }
 

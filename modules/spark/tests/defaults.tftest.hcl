@@ -84,6 +84,11 @@ run "defaults" {
     condition     = output.executor == { workers = 2, applications = {}, cores = 1, memory_mib = 1024 }
     error_message = "An application must get both workers."
   }
+
+  assert {
+    condition     = output.capacity == { workers = 2, cores = 1, memory_mib = 1024, gpus = 0 }
+    error_message = "The capacity must be that of both workers."
+  }
 }
 
 run "policy" {
@@ -118,7 +123,7 @@ run "policy" {
   }
 
   assert {
-    condition     = output.executor.workers == 4 && output.executor.applications.fares == 2
+    condition     = output.executor.workers == 4 && output.executor.applications.fares == 2 && output.capacity.workers == 8
     error_message = "An application gets as many workers as the policy provides for it."
   }
 }

@@ -26,7 +26,7 @@ run "swarm" {
   assert {
     condition = (
       strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.worker.resource.gpu.amount=2 -Dspark.worker.resource.gpu.discoveryScript=/srv/spark/discover.sh")
-      && trainyard_group.this.roles.worker.gpus.pool == "v100" && trainyard_group.this.roles.worker.gpus.count == 2
+      && trainyard_group.this.roles.worker.gpus.pool == "v100" && trainyard_group.this.roles.worker.gpus.count == 2 && output.capacity.gpus == 2
     )
     error_message = "Workers must find their GPUs."
   }

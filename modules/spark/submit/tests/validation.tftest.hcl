@@ -236,3 +236,13 @@ run "timeout_in_days" {
 
   expect_failures = [var.timeouts]
 }
+
+run "env_that_the_module_sets" {
+  command = plan
+
+  variables {
+    env = { WORKERS = "4" }
+  }
+
+  expect_failures = [var.env]
+}
