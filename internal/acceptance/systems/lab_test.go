@@ -81,6 +81,12 @@ func (l *lab) kill(member string) (at time.Time) {
 func (l *lab) lose(member string) {
 	l.Helper()
 	l.must(os.Remove(l.files.Document(statedir.Specs, member)))
+	l.awaitEnd(member)
+}
+
+// awaitEnd waits until a member that is removed has ended.
+func (l *lab) awaitEnd(member string) {
+	l.Helper()
 	acctest.Eventually(l, "the end of "+member, func() bool {
 		_, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
 		return err != nil

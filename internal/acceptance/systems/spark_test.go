@@ -3,7 +3,6 @@
 package systems_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
@@ -30,11 +28,12 @@ type sparkTrained struct {
 	Deviation float64 `json:"deviation"`
 }
 
-// The example at the start of the README trains as it is, except for its ports. A killed worker comes back, a removed
-// one shows in the plan and is restored, and none of that submits the application again.
+// The example at the start of the README trains as it is, except for its ports; its web UIs listen only at the members'
+// address. A killed worker comes back, and leaves alone what isn't its own. A change of the triggers submits the
+// application again. A removed worker and a removed master show in the plan and are restored, which submits nothing.
 func TestSystemSpark(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
-	l.Write("main.tf", sparkReadme(t)+`
+	config := sparkReadme(t) + `
 data "trainyard_group" "train" {
   cluster    = trainyard_cluster.lab
   name       = "train"
@@ -42,7 +41,8 @@ data "trainyard_group" "train" {
 }
 
 output "train" { value = [data.trainyard_group.train.phase, one(values(data.trainyard_group.train.members)).exit_code] }
-`)
+`
+	l.Write("main.tf", config)
 	l.Must("get")
 	begin := time.Now()
 	l.Must("apply", "-auto-approve")
@@ -62,31 +62,72 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 		"aliveWorkers") {
 		t.Errorf("the master's metrics do not include its workers: %.300s", metrics)
 	}
+	for _, port := range []int{17080, 17090} {
+		if l.get(fmt.Sprintf("http://127.0.0.1:%d/json/", port)) == nil {
+			t.Errorf("there is no web UI at port %d of the members' address", port)
+		}
+		if l.get(fmt.Sprintf("http://127.0.0.2:%d/json/", port)) != nil {
+			t.Errorf("the web UI at port %d also listens at another address of this machine", port)
+		}
+	}
 	l.ExpectNoChange("after the training")
 
+	machine := labOf(t, l.Workspace)
+	foreign := machine.putForeignFiles("spark-worker-0", "spark-worker-1")
 	victim := status.Workers[0]
 	l.kill("org.apache.spark.deploy.worker.Worker", fmt.Sprint(victim.Port))
 	l.await("another worker in the place of the one that was killed", func(status sparkStatus) bool {
 		return len(status.Workers) == 2 &&
 			!slices.ContainsFunc(status.Workers, func(w sparkWorker) bool { return w.ID == victim.ID })
 	})
+	for _, file := range foreign {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("a worker removes what isn't its own: %v", err)
+		}
+	}
 	l.ExpectNoChange("after a worker was killed")
 
-	labOf(t, l.Workspace).lose("spark-worker-1")
-	plan, err := l.Run("plan", "-detailed-exitcode")
-	updates := acceptance.Says("module.spark.trainyard_group.this will be updated in-place", "1 to change")
-	if err == nil || !updates.MatchString(plan) {
-		t.Errorf("the plan does not show that a worker is missing, and nothing else: %v\n%s", err, plan)
+	const submit = "  spark  = module.spark\n"
+	if !strings.Contains(config, submit) {
+		t.Fatalf("the configuration of the README has no %q", submit)
 	}
+	l.Write("main.tf", strings.Replace(config, submit, submit+"  triggers = { commit = \"2\" }\n", 1))
 	l.Must("apply", "-auto-approve")
+	status = l.await("a second application that has completed", func(status sparkStatus) bool {
+		return len(status.Active) == 0 && len(status.Completed) == 2
+	})
+	for _, application := range status.Completed {
+		if application.Name != "train" || application.State != "FINISHED" || application.Cores != 2 {
+			t.Errorf("the applications are %+v, want two of train, FINISHED on 2 cores", status.Completed)
+		}
+	}
+	l.ExpectNoChange("after the triggers have changed")
+
+	machine.lose("spark-worker-1")
+	machine.lose("spark-master-0")
+	machine.expectMended(l.Workspace, "spark", "[update] trainyard_group.this")
 	status = l.await("two workers, after the apply", withWorkers(2))
-	l.ExpectNoChange("after the drift was mended")
-	if len(status.Completed)+len(status.Active) != 1 {
-		t.Errorf("the application was submitted again: %+v", status)
+	if len(status.Completed)+len(status.Active) != 0 {
+		t.Errorf("the new master knows an application, so it was submitted again: %+v", status)
 	}
 
 	l.Must("destroy", "-auto-approve")
 	l.ExpectNobody("after the destroy")
+}
+
+// putForeignFiles puts files that aren't Spark's into folders of members' working directories, and returns their
+// paths.
+func (l *lab) putForeignFiles(members ...string) (files []string) {
+	l.Helper()
+	for _, member := range members {
+		for _, folder := range []string{"work", "scratch"} {
+			file := filepath.Join(l.files.WorkDir(member), folder, "data.csv")
+			l.must(os.MkdirAll(filepath.Dir(file), 0o700))
+			l.must(os.WriteFile(file, nil, 0o600))
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // sparkReadme returns the example at the start of the README, with other ports.
@@ -187,110 +228,4 @@ module "fares" {
 		acceptance.Explain(t, acctest.Build(t, acctest.Provider), "spark/worker", "--endpoint", l.StateDir)
 	}
 	l.ExpectNoChange("after all")
-}
-
-// Two of eight GPUs may be used, and each worker has its own. The application survives its master; one of the workers
-// leaves while it runs, and its result is the same, thanks to what that worker has put into shared storage.
-func TestSystemSparkGPUs(t *testing.T) {
-	control, cards := fakenvml.New(t), fakenvml.V100s("dgx", 8)
-	control.Set(cards...)
-	l := newSpark(t, func() string { return acctest.ProviderWithGPUs(t, control) })
-	shared, goes := t.TempDir(), filepath.Join(t.TempDir(), "go")
-	files, err := filepath.Abs(filepath.Join("testdata", "spark"))
-	l.must(err)
-	config := func(replicas int) string {
-		return fmt.Sprintf(`
-terraform {
-  required_providers {
-    trainyard = { source = "trainyard/trainyard" }
-  }
-}
-
-resource "trainyard_cluster" "lab" {
-  name = "lab"
-}
-
-resource "trainyard_gpu_pool" "two" {
-  cluster = trainyard_cluster.lab
-  name    = "two"
-  devices = { local = %s }
-}
-
-module "spark" {
-  source      = "./modules/spark"
-  cluster     = trainyard_cluster.lab
-  shuffle_dir = "%s/shuffle"
-  history     = { dir = "%[2]s/events", port = 17081 }
-  %s
-}
-
-module "devices" {
-  source   = "./modules/spark/submit"
-  spark    = module.spark
-  name     = "devices"
-  files    = %q
-  program  = "devices.py"
-  workers  = 2
-  env      = { GO = %q }
-  conf     = { "spark.ui.enabled" = "false" }
-  wait_for = "running"
-}
-`, acceptance.List(cards[4].UUID, cards[5].UUID), shared, fmt.Sprintf(sparkPorts,
-			fmt.Sprintf(`, recovery_dir = "%s/recovery"`, shared),
-			fmt.Sprintf(`, replicas = %d, gpus = { pool = trainyard_gpu_pool.two.name }`, replicas),
-		), files, goes)
-	}
-	l.Write("main.tf", config(2))
-	l.Must("get")
-	l.Must("apply", "-auto-approve")
-
-	var event struct {
-		Devices []string `json:"devices"`
-		Sum     int      `json:"sum"`
-		Made    int      `json:"made"`
-	}
-	acctest.Eventually(t, "an application that has shuffled",
-		func() bool { return l.decodeEvent("devices", "shuffled", &event) })
-	want := []string{cards[4].UUID + " 0", cards[5].UUID + " 0"}
-	if !l.decodeEvent("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
-		t.Errorf("the executors have %q, want %q: each its own, which it counts as its first", event.Devices, want)
-	}
-	for _, worker := range l.await("two workers", withWorkers(2)).Workers {
-		if addresses := worker.Resources["gpu"].Addresses; !slices.Equal(addresses, []string{"0"}) {
-			t.Errorf("worker %s is registered with the GPUs %q, want one", worker.ID, addresses)
-		}
-	}
-
-	l.kill("org.apache.spark.deploy.master.Master")
-	l.await("a master that knows its workers and the application again", func(status sparkStatus) bool {
-		return status.Status == "ALIVE" && len(status.Workers) == 2 && len(status.Active) == 1 &&
-			status.Active[0].State == "RUNNING"
-	})
-
-	l.Write("main.tf", config(1))
-	l.Must("apply", "-auto-approve")
-	l.await("one worker", withWorkers(1))
-	l.must(os.WriteFile(goes, nil, 0o600))
-	acctest.Eventually(t, "the result", func() bool { return l.decodeEvent("devices", "summed", &event) })
-	if want := 20000 * 19999 / 2; event.Sum != want {
-		t.Errorf("the sum is %d, want %d", event.Sum, want)
-	}
-	t.Logf("of 20000 numbers, %d were made anew, as both workers have one host", event.Made-20000)
-	l.await("the end of the application", func(status sparkStatus) bool { return len(status.Active) == 0 })
-	l.ExpectNoChange("after the application")
-	expectHistory(l, "http://127.0.0.1:17081/api/v1/applications")
-	l.Must("destroy", "-auto-approve")
-	l.ExpectNobody("after the destroy")
-}
-
-// expectHistory waits until the history server lists an application.
-func expectHistory(l *sparkLab, address string) {
-	l.Helper()
-	acctest.Eventually(l, "the application in the history", func() bool {
-		var applications []struct {
-			Name string `json:"name"`
-		}
-		err := json.Unmarshal(l.get(address), &applications)
-		return err == nil && len(applications) == 1 && applications[0].Name == "devices"
-	})
 }

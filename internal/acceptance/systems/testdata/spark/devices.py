@@ -1,4 +1,5 @@
-"""Prints which GPU each executor has, keeps shuffled data until the file GO exists, and prints the data's sum.
+"""Prints which GPU each executor has, keeps shuffled data until the file GO exists and an executor has gone, and then
+prints the data's sum.
 
 It also prints how many numbers were generated for it: each once, if no shuffled data got lost.
 """
@@ -20,6 +21,11 @@ def device(_):
     yield os.environ["CUDA_VISIBLE_DEVICES"] + " " + ",".join(addresses)
 
 
+def executors():
+    """Returns how many executors the driver knows. It counts itself and the shared storage among them."""
+    return context._jsc.sc().getExecutorMemoryStatus().size()
+
+
 context = SparkContext.getOrCreate()
 say(event="devices", devices=sorted(context.parallelize(range(2), 2).barrier().mapPartitions(device).collect()))
 
@@ -32,8 +38,9 @@ def pair(n):
 
 
 pairs = context.parallelize(range(20000), 4).map(pair).reduceByKey(lambda a, b: a + b, 4)
-say(event="shuffled", keys=pairs.count(), made=made.value)
-while not os.path.exists(os.environ["GO"]):
+keys, before = pairs.count(), executors()
+say(event="shuffled", keys=keys, made=made.value)
+while not os.path.exists(os.environ["GO"]) or executors() == before:
     time.sleep(0.1)
 total = pairs.values().sum()
 say(event="summed", sum=total, made=made.value)

@@ -1,0 +1,39 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	tfjson "github.com/hashicorp/terraform-json"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+)
+
+// expectMended fails unless a plan would make exactly these changes, sorted, such as "[update] trainyard_group.this" in
+// the module, and an apply of it leaves nothing to do.
+func (l *lab) expectMended(w *acctest.Workspace, module string, want ...string) {
+	l.Helper()
+	output, err := w.Run("plan", "-detailed-exitcode", "-out=drift")
+	if err == nil {
+		l.Fatalf("a plan finds nothing to do:\n%s", output)
+	}
+	var plan tfjson.Plan
+	l.must(json.Unmarshal([]byte(w.Must("show", "-json", "drift")), &plan))
+	var got []string
+	for _, change := range plan.ResourceChanges {
+		if change.Mode == tfjson.ManagedResourceMode && !change.Change.Actions.NoOp() {
+			address := strings.TrimPrefix(change.Address, "module."+module+".")
+			got = append(got, fmt.Sprintf("%s %s", change.Change.Actions, address))
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		l.Errorf("the plan would %q, want %q\n%s", got, want, output)
+	}
+	w.Must("apply", "-auto-approve", "drift")
+	w.ExpectNoChange("with the drift mended")
+}
