@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +35,7 @@ type reporter struct {
 	pauses map[string]time.Duration
 }
 
-// reportKey identifies a report.
+// reportKey identifies the end of a run.
 type reportKey struct {
 	id, run string
 	attempt int
@@ -116,7 +118,7 @@ func (r *reporter) note(f *followedSweep, err error, now time.Time) (due time.Ti
 	return r.next[id]
 }
 
-// call calls a hook about an attempt in a goroutine, unless that call is in progress or not due,
+// call calls a hook about the end of a run in a goroutine, unless that call is in progress or not due,
 // or too many are running.
 func (r *reporter) call(
 	ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time,
@@ -131,7 +133,7 @@ func (r *reporter) call(
 		_, err := meter.Call(ctx, hook, body)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", body.Sweep,
-				"run", run, "error", err)
+				"run", run, "error", withoutPath(err, hook.URL))
 		}
 		r.mu.Lock()
 		delete(r.reporting, key)
@@ -142,4 +144,13 @@ func (r *reporter) call(
 		default:
 		}
 	}()
+}
+
+// withoutPath returns what an error says, without the path of a hook's URL: in a chat's webhook, that is the secret.
+func withoutPath(err error, address string) string {
+	text := err.Error()
+	if u, invalid := url.Parse(address); invalid == nil && len(u.Path) > 1 {
+		text = strings.NewReplacer(u.EscapedPath(), "/…", u.Path, "/…").Replace(text)
+	}
+	return text
 }

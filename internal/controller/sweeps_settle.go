@@ -67,14 +67,15 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 	}
 }
 
-// remember records the state of a run. A cancelled attempt is reported to the hook, too, as somebody
-// else may have cancelled it.
+// remember records the state of a run. If it has ended, and is not queued again, the hook is to be called.
 func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
-	if f.record.Runs()[key].Active() && !run.Active() {
+	before := f.record.Runs()[key]
+	if before.Active() && !run.Active() {
 		s.peaks.take(domain.RunName(f.spec.Name, key)) // its next attempt has its own
-		if run.State == domain.RunCancelled {
-			run = s.reported(f, key, run)
-		}
+	}
+	ended := func(run domain.Run) bool { return sweep.Now(f.document, f.spec.Run(key), run).State.Ended() }
+	if f.spec.OnFinish != nil && ended(run) && !ended(before) {
+		run = s.reported(f, key, run)
 	}
 	f.record.Set(key, run)
 	s.stirred = true
@@ -113,17 +114,15 @@ func (s *sweeper) settleRuns(
 		run, o := f.record.Runs()[key], members[domain.RunName(f.spec.Name, key)]
 		run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
 		run = sweep.Ended(f.spec, run, o, logs[i], beside.on(run), now)
-		s.remember(f, key, s.reported(f, key, run))
+		s.remember(f, key, run)
 	}
 	return nil
 }
 
-// reported adds the report of an ended attempt to a run, if there is a hook.
+// reported adds the report of its end to a run.
 func (s *sweeper) reported(f *followedSweep, key string, run domain.Run) domain.Run {
-	if f.spec.OnFinish != nil {
-		report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run))
-		run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), report)
-	}
+	report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run))
+	run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), report)
 	return run
 }
 

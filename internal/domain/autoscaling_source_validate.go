@@ -254,7 +254,8 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 		ps.Add(at, "Conflicting url and command", "url and command are mutually exclusive; leave one of them out")
 	}
 	if h.URL != "" {
-		checkURL(ps, at.At("url"), h.URL, "http://decider:8080/scale")
+		checkShownURL(ps, at.At("url"), h.URL, "the value (not shown, as it may contain a secret)",
+			"http://decider:8080/scale")
 	}
 	if h.Command != nil {
 		checkCommand(ps, at.At("command"), h.Command)
@@ -265,6 +266,11 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 // checkURL parses text as an HTTP URL, and returns nil and adds a problem if it is not one. User and password are
 // rejected, as URLs are kept in the state and with the cluster.
 func checkURL(ps *Problems, at Path, text, example string) *url.URL {
+	return checkShownURL(ps, at, text, shown(text), example)
+}
+
+// checkShownURL is [checkURL], whose problems show the text in another form.
+func checkShownURL(ps *Problems, at Path, text, form, example string) *url.URL {
 	u, err := url.Parse(text)
 	if err == nil && u.User != nil {
 		ps.Add(at, "Credentials in a URL", "the URL must not contain a user or password, as it is stored in the "+
@@ -278,7 +284,7 @@ func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 			return u
 		}
 	}
-	ps.Add(at, "Invalid URL", "%s is not a valid URL; use http:// or https:// with a host, such as %q", shown(text),
+	ps.Add(at, "Invalid URL", "%s is not a valid URL; use http:// or https:// with a host, such as %q", form,
 		example)
 	return nil
 }

@@ -35,7 +35,7 @@ type Sweep struct {
 	Admission   Admission       `json:"admission,omitzero"`
 	Retry       Retry           `json:"retry,omitzero"`
 	OnFailure   *SweepOnFailure `json:"on_failure,omitempty"`
-	// OnFinish is called for each attempt that has ended, at least once; nil means no hook.
+	// OnFinish is called for each run that has ended and is not queued again; nil means no hook.
 	OnFinish *ScalingHook `json:"on_finish,omitempty"`
 	// Results is where runs leave files; nil if none are kept.
 	Results *Results `json:"results,omitempty"`

@@ -63,7 +63,7 @@ type Run struct {
 	PeakGPUMemoryMiB *int64 `json:"peak_gpu_memory_mib,omitempty"`
 	// Value is what the sweep's objective found in the log of the last attempt; nil if nothing.
 	Value *float64 `json:"value,omitempty"`
-	// Reports are ended attempts that the sweep's hook has not been called for yet.
+	// Reports are ends of the run that the sweep's hook has not been called for yet.
 	Reports []RunReport `json:"reports,omitempty"`
 	// Reason says why the run is in its state; empty if there is nothing to add.
 	Reason string `json:"reason,omitempty"`
@@ -88,18 +88,18 @@ func (r Run) Active() bool {
 	return r.Assignment != nil && (r.State == RunRunning || r.State == RunPaused && r.FinishedAt == nil)
 }
 
-// RunReport is what a sweep's hook receives about an attempt that has ended. The sweep, the run and its start identify
-// the attempt.
+// RunReport is what a sweep's hook receives about a run that has ended. Attempt is 0 if it never started; everything
+// else is that of its last attempt.
 type RunReport struct {
 	Attempt    int        `json:"attempt"`
 	State      RunState   `json:"state"`
-	Host       string     `json:"host"`
+	Host       string     `json:"host,omitempty"`
 	GPUs       DeviceSet  `json:"gpus,omitempty"`
 	ExitCode   *int       `json:"exit_code"`
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Value      *float64   `json:"value,omitempty"`
-	// Results says where the files that the attempt left are; empty if none are kept.
+	// Results says where its files are; empty if none are kept.
 	Results string `json:"results,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }

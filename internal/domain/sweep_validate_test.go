@@ -236,6 +236,16 @@ func TestValidateRejectsSweeps(t *testing.T) {
 	}
 }
 
+// TestHookURLIsNotShown checks that what is wrong with a hook's URL does not reveal it, as it may be a secret.
+func TestHookURLIsNotShown(t *testing.T) {
+	s := sweepOf("a")
+	s.OnFinish = &domain.ScalingHook{URL: "hooks.example.com/services/hunter2"}
+	err := s.Validate().Err()
+	if err == nil || !strings.Contains(err.Error(), "is not a valid URL") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("it says %v", err)
+	}
+}
+
 // TestValidateWarnsOfTriggers checks that triggers that rerun nothing do not block an apply.
 func TestValidateWarnsOfTriggers(t *testing.T) {
 	for _, rule := range []domain.Rerun{"", domain.RerunChanged} {

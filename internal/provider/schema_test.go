@@ -79,11 +79,12 @@ func TestSecretsAreMarked(t *testing.T) {
 	attributes := map[string]*tfprotov6.SchemaAttribute{}
 	collect(attributes, "provider", schemas.Provider.Block.Attributes)
 	collect(attributes, "group", schemas.ResourceSchemas["trainyard_group"].Block.Attributes)
+	collect(attributes, "sweep", schemas.ResourceSchemas["trainyard_sweep"].Block.Attributes)
 	collect(attributes, "join_token", schemas.EphemeralResourceSchemas["trainyard_join_token"].Block.Attributes)
 	for name, writeOnly := range map[string]bool{
 		"provider.ssh.private_key": false, "provider.ssh.passphrase": false, "provider.docker.tls.key": false,
 		"provider.docker.registries.password": false, "provider.docker.registries.token": false,
-		"join_token.token":             false,
+		"join_token.token": false, "sweep.on_finish.url": false,
 		"provider.prometheus.password": false, "provider.prometheus.bearer_token": false,
 		"group.container.secrets.value": true, "group.roles.container.secrets.value": true,
 	} {

@@ -31,7 +31,7 @@ func Wished(
 	return run
 }
 
-// Report returns what a hook receives about an attempt that has ended, with the place of its files.
+// Report returns what a hook receives about a run that has ended, with the place of its files.
 func Report(run domain.Run, results string) domain.RunReport {
 	report := domain.RunReport{
 		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt,
@@ -40,6 +40,9 @@ func Report(run domain.Run, results string) domain.RunReport {
 	}
 	if run.Assignment != nil {
 		report.Host, report.GPUs = run.Assignment.Host, run.Assignment.GPUs
+	}
+	if run.State == domain.RunCancelled {
+		report.ExitCode = nil // that of an attempt before
 	}
 	return report
 }

@@ -115,4 +115,13 @@ func TestReport(t *testing.T) {
 	if diff := cmp.Diff(want, Report(run, "/results/r0")); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
+	// Cancelled while it waits for its next attempt, it didn't end with the exit code of the last one.
+	if got := Report(Cancelled(documentOf(s), s.Run("r0"), run, "cancelled by ada", noon), ""); got.ExitCode != nil ||
+		got.State != domain.RunCancelled || got.Attempt != 1 || got.Host != "gpu1" {
+		t.Errorf("report of a cancelled run: %+v", got)
+	}
+	got := Report(Cancelled(documentOf(s), s.Run("r0"), domain.Run{}, "cancelled by ada", noon), "")
+	if diff := cmp.Diff(domain.RunReport{State: domain.RunCancelled, Reason: "cancelled by ada"}, got); diff != "" {
+		t.Errorf("report of a run that never started (-want +got):\n%s", diff)
+	}
 }

@@ -80,8 +80,8 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"retry": object("How failed runs are retried.", retryAttributes()),
 		"on_failure": object("What happens to the other runs once some have failed. Defaults to none: they go on.",
 			failureAttributes()),
-		"on_finish": object("Hook that is called when an attempt of a run has ended, at least once: a failed call is "+
-			"retried. It receives JSON about the attempt, see above.", policy.HookAttributes()),
+		"on_finish": object("Hook that is called once for each run that has ended, and not for attempts that are followed "+
+			"by another. A failed call is retried. It receives JSON about the run, see above.", hookAttributes()),
 		"results": object("Where runs write result files. The data source `trainyard_sweep` has each run's location, "+
 			"and `terraform-provider-trainyard sweep results` fetches the files. "+
 			"Missing results are drift: the plan adds their runs to `runs` again, and an apply reruns them. Defaults "+
@@ -121,6 +121,18 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"a file from the hosts instead.",
 	}))
 	return schema.Schema{MarkdownDescription: strings.TrimSpace(resourceDescription), Attributes: attributes}
+}
+
+// hookAttributes are those of the hook. Its URL is sensitive, as that of a chat's webhook is a secret.
+func hookAttributes() map[string]schema.Attribute {
+	attributes := policy.HookAttributes()
+	attributes["url"] = schema.StringAttribute{
+		MarkdownDescription: "`http://` or `https://` URL that receives the JSON by POST. Set this or `command`. " +
+			"Stored in plain text, in the state and with the cluster: the guide \"Sweeps\" says how to keep a secret " +
+			"out of both.",
+		Optional: true, Sensitive: true,
+	}
+	return attributes
 }
 
 func admissionAttributes() map[string]schema.Attribute {
