@@ -21,14 +21,11 @@ locals {
     }] : [],
   ])
 
-  settings = merge(
-    {
-      PYTHONUNBUFFERED        = "1" # logs arrive as they are written
-      PYTHONDONTWRITEBYTECODE = "1" # keep the program's folder unchanged
-      OPENBLAS_NUM_THREADS    = "1" # a run is one of many
-    },
-    var.started_by == null ? {} : { STARTED_BY = var.started_by },
-  )
+  settings = {
+    PYTHONUNBUFFERED        = "1" # logs arrive as they are written
+    PYTHONDONTWRITEBYTECODE = "1" # keep the program's folder unchanged
+    OPENBLAS_NUM_THREADS    = "1" # a run is one of many
+  }
 
   results = coalesce(var.results.path, local.swarm ? "/results" : "results")
 }
@@ -46,6 +43,17 @@ resource "trainyard_files" "this" {
   }
 }
 
+# Who added which run. A run keeps that, so whoever adds others doesn't restart it.
+resource "terraform_data" "started_by" {
+  for_each = toset(var.started_by == null ? [] : keys(local.configs))
+
+  input = var.started_by
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
 resource "trainyard_sweep" "this" {
   cluster = local.cluster
   name    = var.name
@@ -58,7 +66,7 @@ resource "trainyard_sweep" "this" {
   mounts      = length(local.mounts) == 0 ? null : local.mounts
   container   = length(local.configs_of_program) == 0 ? null : { configs = local.configs_of_program }
 
-  runs   = { for key in keys(local.configs) : key => {} }
+  runs   = { for key in keys(local.configs) : key => var.started_by == null ? {} : { STARTED_BY = terraform_data.started_by[key].input } }
   config = local.configs
 
   max_parallel = var.max_parallel
@@ -94,9 +102,6 @@ resource "trainyard_sweep" "this" {
   on_finish = var.on_finish
 
   lifecycle {
-    # Changing the experiments does not change who started the existing runs, and does not restart them.
-    ignore_changes = [env["STARTED_BY"]]
-
     precondition {
       condition     = length(local.problems) == 0
       error_message = join("\n", local.problems)

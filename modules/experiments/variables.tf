@@ -77,7 +77,7 @@ variable "seeds" {
 }
 
 variable "started_by" {
-  description = "Who starts the experiments, recorded with each result. Only the value at creation counts: a later change restarts nothing."
+  description = "Who starts the experiments, recorded with each result. Runs keep the value with which they were added, so a change restarts none of them. Adding it to existing runs, or removing it, restarts them all."
   type        = string
   default     = null
 
@@ -483,18 +483,18 @@ variable "tensorboard" {
 }
 
 variable "on_finish" {
-  description = "Called with JSON when an attempt of a run has ended: a `url`, by POST, or a `command` that runs beside the controller and reads its standard input. `timeout` limits the call."
+  description = "Called with JSON once for each run that has ended: a `url`, by POST, or a `command` that runs beside the controller and reads its standard input. `timeout` limits the call. The URL is in plain text in the state and with the cluster."
   type        = object({ url = optional(string), command = optional(list(string)), timeout = optional(string) })
   default     = null
 
   validation {
     condition     = var.on_finish == null ? true : (var.on_finish.url == null) != (var.on_finish.command == null)
-    error_message = "on_finish has ${try(var.on_finish.url, null) == null ? "neither url nor command" : "both url and command"}: set exactly one of them."
+    error_message = "on_finish has both url and command, or neither: set exactly one of them." # whether url is set may be sensitive
   }
 
   validation {
     condition     = try(var.on_finish.url, null) == null ? true : can(regex("^https?://.+", var.on_finish.url))
-    error_message = "on_finish.url is \"${try(coalesce(var.on_finish.url), "")}\": it must be an http:// or https:// URL."
+    error_message = "on_finish.url (not shown, as it may contain a secret) must be an http:// or https:// URL, such as \"https://hooks.example.com/runs\"."
   }
 
   validation {

@@ -35,7 +35,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = trainyard_sweep.this.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_sweep.this.env.OPENBLAS_NUM_THREADS == "1" && !contains(keys(trainyard_sweep.this.env), "STARTED_BY")
+    condition     = trainyard_sweep.this.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_sweep.this.env.OPENBLAS_NUM_THREADS == "1" && alltrue([for run in trainyard_sweep.this.runs : length(run) == 0])
     error_message = "The module's own program must run from its files."
   }
 

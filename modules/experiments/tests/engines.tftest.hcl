@@ -47,7 +47,7 @@ run "swarm" {
   }
 
   assert {
-    condition     = trainyard_sweep.this.results.path == "/srv/results" && trainyard_sweep.this.mounts[0].source == "results" && trainyard_sweep.this.mounts[0].driver.options.type == "nfs" && trainyard_sweep.this.on_finish.url == "https://hooks.example.com" && trainyard_sweep.this.env.STARTED_BY == "ada"
+    condition     = trainyard_sweep.this.results.path == "/srv/results" && trainyard_sweep.this.mounts[0].source == "results" && trainyard_sweep.this.mounts[0].driver.options.type == "nfs" && trainyard_sweep.this.on_finish.url == "https://hooks.example.com" && alltrue([for run in trainyard_sweep.this.runs : run.STARTED_BY == "ada"])
     error_message = "Results, hook and started_by must be as configured."
   }
 

@@ -104,6 +104,16 @@ run "hook_without_a_scheme" {
   expect_failures = [var.on_finish]
 }
 
+run "secret_hook_without_a_scheme" {
+  command = plan
+
+  variables {
+    on_finish = { url = sensitive("hooks.example.com/services/hunter2") }
+  }
+
+  expect_failures = [var.on_finish]
+}
+
 run "hook_program_on_a_swarm" {
   command = plan
 

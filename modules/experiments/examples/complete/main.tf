@@ -19,9 +19,10 @@ variable "started_by" {
 }
 
 variable "webhook" {
-  description = "URL that is called when a run has ended."
+  description = "URL that is called when a run has ended. It is in plain text in the state and with the cluster."
   type        = string
   default     = "https://hooks.example.com/experiments"
+  sensitive   = true
 }
 
 resource "trainyard_cluster" "lab" {
