@@ -3,6 +3,8 @@
 package process_test
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,8 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweepctl"
 )
 
 // read returns the text of a file, given its path from the top of the repository.
@@ -70,4 +78,93 @@ func TestExperimentsImage(t *testing.T) {
 	if !strings.Contains(dockerfile, "COPY *.py /srv/experiments/\n") {
 		t.Errorf("it does not bring the program to where the module runs it:\n%s", dockerfile)
 	}
+}
+
+// TestExperimentsRoutes: everything that the module's README names in place of the paper's routes and pages exists, and
+// it names all states, theirs and ours.
+func TestExperimentsRoutes(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "modules/experiments/README.md"), "\n| the paper | here |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var theirs, ours []string
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 4 {
+			t.Fatalf("%q has %d cells", row, len(cells)-2)
+		}
+		theirs = append(theirs, regexp.MustCompile(`\w+`).FindAllString(cells[1], -1)...)
+		for _, found := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1) {
+			ours = append(ours, found[1])
+		}
+	}
+	for _, state := range []string{"created", "restarting", "running", "removing", "paused", "exited", "dead"} {
+		if !slices.Contains(theirs, state) {
+			t.Errorf("the paper's state %s is missing", state)
+		}
+	}
+	for _, state := range domain.RunStates {
+		if !slices.Contains(ours, string(state)) {
+			t.Errorf("the state %s is missing", state)
+		}
+	}
+	for _, name := range ours {
+		if err := named(t, name); err != nil {
+			t.Errorf("the table has %s: %v", name, err)
+		}
+	}
+}
+
+// named returns an error if the module or the provider has nothing of this name.
+func named(t *testing.T, name string) error {
+	t.Helper()
+	const module = "modules/experiments"
+	folder := filepath.Join(root, module)
+	is := func(d declaration) bool { return d.name == name }
+	if args, ok := strings.CutPrefix(name, "trainyard sweep "); ok {
+		// Without an engine, a valid command gets as far as this.
+		err := sweepctl.Run(t.Context(), strings.Fields(args), engine.Registry{}, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "unknown engine") {
+			return fmt.Errorf("it is not valid: %w", err)
+		}
+		return nil
+	}
+	if command, ok := strings.CutPrefix(name, "trainyard "); ok {
+		if !strings.Contains(read(t, "main.go"), fmt.Sprintf("\t{%q, ", command)) {
+			return fmt.Errorf("there is no command %q", command)
+		}
+		return nil
+	}
+	if source, ok := strings.CutPrefix(name, "data."); ok {
+		server := provider.NewServer("test", engine.Registry{"process": {}})
+		schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+		if err == nil && schemas.DataSourceSchemas[source] == nil {
+			err = fmt.Errorf("there is no data source %q", source)
+		}
+		return err
+	}
+	if output, ok := strings.CutPrefix(name, "module.pricing."); ok {
+		name, _, _ = strings.Cut(output, "[")
+		if !slices.ContainsFunc(declared(t, folder, "outputs.tf", "output"), is) {
+			return fmt.Errorf("there is no output %q", name)
+		}
+		return nil
+	}
+	if strings.HasSuffix(name, ".json") {
+		if !strings.Contains(read(t, module, "train/train.py")+read(t, "internal/sweep/results.go"), `"`+name+`"`) {
+			return fmt.Errorf("nobody writes %q", name)
+		}
+		return nil
+	}
+	if slices.Contains(domain.RunStates, domain.RunState(name)) {
+		return nil
+	}
+	name, attribute, _ := strings.Cut(name, ".")
+	if !slices.ContainsFunc(declared(t, folder, "variables.tf", "variable"), is) {
+		return fmt.Errorf("there is no variable %q", name)
+	}
+	_, variable, _ := strings.Cut(read(t, module, "variables.tf"), "variable \""+name+"\" {\n")
+	variable, _, _ = strings.Cut(variable, "\n}\n")
+	if attribute != "" && !regexp.MustCompile(`\b`+attribute+` += `).MatchString(variable) {
+		return fmt.Errorf("the variable %q has no %q", name, attribute)
+	}
+	return nil
 }

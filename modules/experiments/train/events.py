@@ -38,6 +38,31 @@ def _field(number, content):
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 
+def _step(event):
+    if event[9:10] != b"\x10":
+        return 0  # a header
+    step = 0
+    for i, byte in enumerate(event[10:20]):
+        step |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            break
+    return step
+
+
+def cut(folder, last):
+    """Removes the scalars after a step from all files in a folder, and those written only in part."""
+    for entry in os.scandir(folder) if os.path.isdir(folder) else []:
+        with open(entry.path, "r+b") as file:
+            data, end = file.read(), 0
+            while end + 12 <= len(data):
+                begin = end + 12
+                after = begin + struct.unpack_from("<Q", data, end)[0] + 4
+                if after > len(data) or _step(data[begin:after]) > last:
+                    break
+                end = after
+            file.truncate(end)
+
+
 class Writer:
     """Writes an event file into a folder. An attempt that resumes writes another one beside it."""
 

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from agents import AGENTS
-from events import Writer
+from events import Writer, cut
 from market import Market
 
 EVALUATED = 20  # episodes, with other seeds than in training
@@ -34,6 +34,21 @@ def replace(path, write, mode):
     with open(path + ".new", mode) as file:
         write(file)
     os.replace(path + ".new", path)
+
+
+def lines_until(path, episode):
+    """Returns the lines of a file of metrics up to an episode. A line written only in part ends them."""
+    lines = []
+    if os.path.exists(path):
+        with open(path, errors="replace") as file:
+            for line in file:
+                try:
+                    if not line.endswith("\n") or json.loads(line)["episode"] > episode:
+                        break
+                except ValueError:
+                    break
+                lines.append(line)
+    return lines
 
 
 class Experiment:
@@ -144,8 +159,13 @@ def main():
     if resumed:
         say(resumed_at_episode=experiment.episode)
 
+    # What earlier attempts reported after the checkpoint is reported again.
+    path = os.path.join(folder, "metrics.jsonl")
+    lines = lines_until(path, experiment.episode)
+    replace(path, lambda file: file.writelines(lines), "w")
+    metrics = open(path, "a")
+    cut(os.path.join(folder, "events"), experiment.episode)
     events = Writer(os.path.join(folder, "events"))
-    metrics = open(os.path.join(folder, "metrics.jsonl"), "a" if resumed else "w")
 
     def report(**fields):
         say(**fields)
