@@ -17,6 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
 // experiments is a workspace with the modules, in which python3 has NumPy, and a view of the cluster that bypasses
@@ -56,23 +57,68 @@ func (e *experiments) engine() engine.Engine {
 	return opened
 }
 
-// runs returns the state of the runs of the sweep "pricing".
-func (e *experiments) runs() map[string]domain.Run {
+// found returns the sweep "pricing".
+func (e *experiments) found() reconcile.Sweep {
 	e.Helper()
 	found, err := reconcile.Reconciler{Engine: e.engine()}.SweepRuns(e.Context(), "pricing")
 	if err != nil {
 		e.Fatal(err)
 	}
-	return found.Runs
+	return found
 }
 
-// sweep runs the command "sweep".
-func (e *experiments) sweep(args ...string) {
+// runs returns the state of the runs of the sweep "pricing".
+func (e *experiments) runs() map[string]domain.Run {
+	e.Helper()
+	return e.found().Runs
+}
+
+// counts returns the number of runs in each state.
+func (e *experiments) counts() map[domain.RunState]int {
+	e.Helper()
+	found := e.found()
+	return sweep.Summarise(found.Document, found.Spec, found.Runs).Counts
+}
+
+// belongsTo changes who has created the sweep.
+func (e *experiments) belongsTo(user string) {
+	e.Helper()
+	document := e.found().Document
+	document.By = user
+	if _, err := engine.Put(e.Context(), e.engine(), document); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// try runs the command "sweep", and returns its output.
+func (e *experiments) try(args ...string) (string, error) {
 	e.Helper()
 	args = slices.Concat([]string{"sweep"}, args, []string{"--endpoint", e.StateDir})
-	if output, err := exec.CommandContext(e.Context(), e.program, args...).CombinedOutput(); err != nil {
+	output, err := exec.CommandContext(e.Context(), e.program, args...).CombinedOutput()
+	return string(output), err
+}
+
+// sweep runs the command "sweep", which has to succeed, and returns its output.
+func (e *experiments) sweep(args ...string) string {
+	e.Helper()
+	output, err := e.try(args...)
+	if err != nil {
 		e.Fatalf("%q: %v\n%s", args, err, output)
 	}
+	return output
+}
+
+// expectListed waits until "sweep ls" has a line with these texts.
+func (e *experiments) expectListed(texts ...string) {
+	e.Helper()
+	acctest.Eventually(e, fmt.Sprintf("a line with %q", texts), func() bool {
+		for row := range strings.Lines(e.sweep("ls", "pricing")) {
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(row, text) }) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // line is a line that a run prints while it learns.

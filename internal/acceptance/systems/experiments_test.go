@@ -4,7 +4,6 @@ package systems_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,8 +17,8 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // learners are the runs of the module "pricing" whose agents learn quickly.
@@ -56,6 +55,7 @@ module "pricing" {
 }
 
 output "tensorboard" { value = module.pricing.tensorboard }
+output "path"        { value = module.pricing.path }
 `, runs, attributes)
 }
 
@@ -71,8 +71,9 @@ data "trainyard_logs" "runs" {
 output "logs" { value = { for key, log in data.trainyard_logs.runs : key => log.lines } }
 `
 
-// Both agents learn, with two seeds each. Beside them an endless run is paused, resumed, killed, cancelled, and
-// removed; each end is reported once; the results are downloaded, shown by TensorBoard, and collected by the destroy.
+// Both agents learn, with two seeds each. Beside them an endless run is paused, resumed, killed, cancelled by force,
+// and removed; the hook is called once a run; drift of each part is mended; the results are downloaded, shown by
+// TensorBoard, and collected by the destroy.
 func TestSystemExperiments(t *testing.T) {
 	e := newExperiments(t)
 	hook := newHook(t)
@@ -94,13 +95,12 @@ func TestSystemExperiments(t *testing.T) {
 	pid := e.process("endless-seed-0")
 	e.sweep("pause", "pricing/endless-seed-0")
 	acctest.Eventually(t, "the run to be halted", func() bool { return halted(t, pid) })
-	if run := e.runs()["endless-seed-0"]; run.State != domain.RunPaused {
-		t.Errorf("the run is %s, want it paused", run.State)
-	}
+	e.expectListed("endless-seed-0 ", " paused ", "paused by")
 	e.ExpectNoChange("while a run is paused")
 	at := e.episode("endless-seed-0")
 	e.sweep("resume", "pricing/endless-seed-0")
 	e.goesOn("endless-seed-0", at)
+	e.expectListed("endless-seed-0 ", " running ")
 	if again := e.process("endless-seed-0"); again != pid {
 		t.Errorf("process %d is in the place of %d, want the same to go on", again, pid)
 	}
@@ -117,13 +117,21 @@ func TestSystemExperiments(t *testing.T) {
 	})
 	e.ExpectNoChange("after the death of a run")
 
-	// When cancelled, it has ended, and the hook is called; the others ended by themselves, which another seed doesn't
-	// change.
-	e.sweep("cancel", "pricing/endless-seed-0")
-	acctest.Eventually(t, "the run to be cancelled", func() bool {
-		return e.runs()["endless-seed-0"].State == domain.RunCancelled
-	})
+	// When cancelled, it has ended, and the hook is called, unlike after its death; the others ended by themselves,
+	// which another seed doesn't change. A sweep that somebody else has created is only changed by force.
+	e.belongsTo("bob@elsewhere")
+	refused, err := e.try("cancel", "pricing/endless-seed-0")
+	if err == nil {
+		t.Errorf("a run of somebody else is cancelled: %s", refused)
+	}
+	acceptance.ExpectSaid(t, refused, "bob@elsewhere", "--force")
+	e.sweep("cancel", "pricing/endless-seed-0", "--force")
+	e.expectListed("endless-seed-0 ", " cancelled ", "cancelled by")
 	e.ExpectNoChange("with a run cancelled")
+	ends := map[string]int{
+		"dqn-seed-0 1 succeeded": 1, "q-learning-seed-0 1 succeeded": 1, "endless-seed-0 2 cancelled": 1,
+	}
+	hook.expect(ends)
 	e.Write("main.tf", pricing(learners, attributes+"\n  wait_for    = \"completed\"")+logsOfRuns)
 	e.Must("apply", "-auto-approve")
 	e.ExpectNoChange("once all have ended")
@@ -135,24 +143,19 @@ func TestSystemExperiments(t *testing.T) {
 	expectLogs(e.Workspace, 4)
 	keys := []string{"dqn-seed-0", "dqn-seed-1", "q-learning-seed-0", "q-learning-seed-1"}
 	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir), 3, keys...)
+	expectLearnt(t, acceptance.Fetched(t, "pricing/dqn-seed-1", "--endpoint", e.StateDir), 3, "dqn-seed-1")
 	expectTensorBoard(e.Workspace, "http://127.0.0.1:18206", results)
-	ends := map[string]int{"endless-seed-0 1 queued": 1, "endless-seed-0 2 cancelled": 1}
-	for _, key := range keys {
-		ends[key+" 1 succeeded"] = 1
-	}
+	ends["dqn-seed-1 1 succeeded"], ends["q-learning-seed-1 1 succeeded"] = 1, 1
 	hook.expect(ends)
 
-	// Results that are gone are drift, and are produced again.
-	if err := os.RemoveAll(filepath.Join(results, "pricing", "q-learning-seed-1")); err != nil {
-		t.Fatal(err)
-	}
-	plan := e.Must("plan")
-	acceptance.ExpectSaid(t, plan, `Sweep "pricing": results are gone`, "these runs start anew: q-learning-seed-1.")
-	e.Must("apply", "-auto-approve")
-	e.ExpectNoChange("once the results are there again")
+	e.expectDriftMended(results)
+	expectTensorBoard(e.Workspace, "http://127.0.0.1:18206", results)
+	ends["q-learning-seed-1 1 succeeded"] = 2 // as its results were gone
+	hook.expect(ends)
 
 	e.Must("destroy", "-auto-approve")
 	e.ExpectNobody("after the destroy")
+	hook.expect(ends)
 	archives, err := filepath.Glob(filepath.Join(collected, "lab-pricing-*.tar"))
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("the destroy has collected %q, %v; want one archive", archives, err)
@@ -165,6 +168,26 @@ func TestSystemExperiments(t *testing.T) {
 			}
 		}
 	}
+}
+
+// expectDriftMended changes each part of the module behind Terraform's back, whose runs have ended with results in a
+// folder. A plan has to show all changes, and an apply to repair them.
+func (e *experiments) expectDriftMended(results string) {
+	e.Helper()
+	l := labOf(e.t, e.Workspace)
+	var path string
+	l.must(json.Unmarshal([]byte(e.Must("output", "-json", "path")), &path))
+	l.alter(filepath.Join(path, "market.py"), "# something else\n")
+	l.must(reconcile.Reconciler{Engine: l.engine}.Destroy(l.Context(), "pricing-tensorboard"))
+	l.must(os.RemoveAll(filepath.Join(results, "pricing", "q-learning-seed-1")))
+	acceptance.ExpectSaid(e.t, e.Must("plan"), `Sweep "pricing": results are gone`,
+		"these runs start anew: q-learning-seed-1.")
+	l.expectMended(e.Workspace, "pricing", "[create] trainyard_group.tensorboard[0]",
+		"[update] trainyard_files.this[0]", "[update] trainyard_sweep.this")
+
+	l.must(os.Chmod(path, 0o700)) //nolint:gosec // a folder
+	l.must(os.RemoveAll(path))
+	l.expectMended(e.Workspace, "pricing", "[update] trainyard_files.this[0]")
 }
 
 // expectLogs fails unless the data source of logs has the complete logs of this many runs.
@@ -199,107 +222,6 @@ func TestSystemExperimentsReadme(t *testing.T) {
 	if err := os.RemoveAll(work); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// card allocates a run's memory on a fake driver's card, as CUDA would, before it executes Python: a run that finds too
-// little fails. CARD is the file that records who has how much, and GATE a FIFO that all wait on, so that none ends
-// early.
-const card = `#!/bin/sh
-python3 - $$ <<'END' || exit 1
-import fcntl, os, sys
-with open(os.environ["CARD"], "r+") as file:
-    fcntl.flock(file, fcntl.LOCK_EX)
-    taken = [line.split() for line in file]
-    used = sum(int(mib) for pid, mib in taken if os.path.exists("/proc/" + pid))
-    if used + %[1]d > %[2]d:
-        sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %[1]d MiB.")
-    print(sys.argv[1], %[1]d, file=file, flush=True)
-END
-: <"$GATE"
-exec python3 "$@"
-`
-
-// Fifty runs are requested on one card, for which their pool promises more than it has: all fifty deliver results, and
-// those that ran out of memory are reported separately, and retried without counting as failures.
-func TestSystemExperimentsCard(t *testing.T) {
-	const cardMiB, runMiB, fit = 44_685, 1_199, 37
-	control, device := fakenvml.New(t), acceptance.A40()
-	control.Set(device)
-	e := newExperimentsOf(t, func() string { return acctest.ProviderWithGPUs(t, control) })
-	folder := t.TempDir()
-	python, taken, gate := filepath.Join(folder, "python"), filepath.Join(folder, "card"), filepath.Join(folder, "gate")
-	if err := errors.Join(
-		os.WriteFile(python, fmt.Appendf(nil, card, runMiB, cardMiB), 0o700), //nolint:gosec // it is a program
-		os.WriteFile(taken, nil, 0o600), syscall.Mkfifo(gate, 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
-	acceptance.DriveCard(t, taken, func() int64 { return 0 }, func(used int64, processes []fakenvml.Process) {
-		device.UsedMiB, device.Processes = used, processes
-		control.Set(device)
-	})
-	e.Write("main.tf", pricing(`
-    q-learning = { environment = { episodes = 120 }, learning = { epsilon_frames = 4000 } }`, fmt.Sprintf(`
-  seeds   = range(50)
-  python  = %q
-  env     = { CARD = %q, GATE = %q }
-  gpus    = { pool = trainyard_gpu_pool.a40.name, memory_mib = 900 }
-  retry   = { max_attempts = 1, out_of_memory = 100 }
-  results = { on_destroy = "delete" }
-
-  admission = { free_gpu_memory = false }`, python, taken, gate))+fmt.Sprintf(`
-resource "trainyard_gpu_pool" "a40" {
-  cluster             = trainyard_cluster.lab
-  name                = "a40"
-  devices             = { local = [%q] }
-  sharing             = "slots"
-  memory_mib_per_slot = 900
-  reserve_percent     = 0
-}`, device.UUID))
-	e.Must("get")
-	e.Must("apply", "-auto-approve")
-	ranOut := 0
-	acctest.Eventually(t, "the card to be full, and those too many to wait", func() bool {
-		states := map[domain.RunState]int{}
-		ranOut = 0
-		for _, run := range e.runs() {
-			states[run.State]++
-			ranOut += run.OutOfMemory
-		}
-		return states[domain.RunRunning] == fit && ranOut > 0
-	})
-	open, err := os.OpenFile(gate, os.O_RDWR, 0) // for those that come later, too
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	var keys []string
-	acctest.Eventually(t, "all fifty to succeed", func() bool {
-		keys = nil
-		for key, run := range e.runs() {
-			if run.State == domain.RunFailed || run.State == domain.RunOutOfMemory || run.Failures > 0 {
-				t.Fatalf("%s is %+v", key, run)
-			}
-			if run.State == domain.RunSucceeded {
-				keys = append(keys, key)
-			}
-		}
-		return len(keys) == 50
-	})
-	e.ExpectNoChange("once all have ended")
-	files := acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir)
-	learnt, random := 0.0, 0.0
-	for key, run := range expectLearnt(t, files, 1.2, keys...) {
-		learnt, random = learnt+run.Result.FinalReward/50, random+run.Result.RandomReward/50
-		if run.GPUs != device.UUID || run.StartedBy != "ada" || run.Experiments != "pricing" {
-			t.Errorf("%s has left %+v, want it of the card, started by ada", key, run)
-		}
-	}
-	if learnt < 3*random {
-		t.Errorf("the agents earn %.0f on average, and %.0f at random", learnt, random)
-	}
-	t.Logf("50 of 50, %.0f an episode on average, %.0f at random; %d attempts ran out of memory", learnt, random,
-		ranOut)
 }
 
 // learnt is what a run leaves in run.json.
@@ -414,15 +336,21 @@ func newHook(t *testing.T) *hook {
 	return h
 }
 
-// expect waits for this many calls, which have to be exactly these.
+// expect waits for this many calls, which have to be exactly these. After a destroy there can be no more of them.
 func (h *hook) expect(want map[string]int) {
 	h.t.Helper()
+	calls := func(ends map[string]int) (n int) {
+		for _, times := range ends {
+			n += times
+		}
+		return n
+	}
 	var got map[string]int
-	acctest.Eventually(h.t, "the hook to be called for all ends", func() bool {
+	acctest.Eventually(h.t, fmt.Sprintf("the hook to be called %d times", calls(want)), func() bool {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
 		got = maps.Clone(h.ends)
-		return len(got) >= len(want)
+		return calls(got) >= calls(want)
 	})
 	if err := acceptance.Differences(want, got); err != nil {
 		h.t.Error(err)
