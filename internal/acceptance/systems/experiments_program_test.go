@@ -24,7 +24,9 @@ type experiment struct {
 	python, folder string
 }
 
-// experimentConfig is the config of an experiment of this many episodes.
+// experimentEpisodes is how many episodes the experiment has, with a line of metrics for each ten.
+const experimentEpisodes = 1000
+
 const experimentConfig = `{
   "market": {
     "max_storage": 100, "episode_length": 50, "max_price": 10, "max_quality": 50, "customers": 20,
@@ -38,10 +40,10 @@ const experimentConfig = `{
 }`
 
 // start starts an attempt, which saves no checkpoint before it is asked to end.
-func (e experiment) start(episodes int) *exec.Cmd {
+func (e experiment) start() *exec.Cmd {
 	e.Helper()
 	config := filepath.Join(e.TempDir(), "config.json")
-	e.must(os.WriteFile(config, fmt.Appendf(nil, experimentConfig, episodes), 0o600))
+	e.must(os.WriteFile(config, fmt.Appendf(nil, experimentConfig, experimentEpisodes), 0o600))
 	program := filepath.Join(acceptance.Modules, "experiments", "train", "train.py")
 	command := exec.CommandContext(e.Context(), e.python, program) //nolint:gosec // our own
 	command.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1", "SAVE_SECONDS=3600",
@@ -68,9 +70,10 @@ func (e experiment) metrics() string {
 	return string(content)
 }
 
-// goesOn waits until there are this many more metrics.
-func (e experiment) goesOn(lines int) {
+// goesOn waits until there are a few more metrics.
+func (e experiment) goesOn() {
 	e.Helper()
+	const lines = 5
 	before := strings.Count(e.metrics(), "\n")
 	acctest.Eventually(e, fmt.Sprintf("%d lines of metrics", before+lines), func() bool {
 		return strings.Count(e.metrics(), "\n") >= before+lines
@@ -113,19 +116,18 @@ func (e experiment) shown() (episodes []int) {
 // An experiment that is killed some time after its checkpoint, and resumes from there, leaves the same metrics as one
 // that is never interrupted, and TensorBoard sees each episode once.
 func TestSystemExperimentsResume(t *testing.T) {
-	const episodes = 1000 // with a line for each ten
 	python := filepath.Join(acceptance.Python(t, "rl"), "python3")
 	whole, killed := experiment{t, python, t.TempDir()}, experiment{t, python, t.TempDir()}
-	whole.must(whole.start(episodes).Wait())
+	whole.must(whole.start().Wait())
 
-	attempt := killed.start(episodes)
-	killed.goesOn(5)
+	attempt := killed.start()
+	killed.goesOn()
 	killed.must(attempt.Process.Signal(syscall.SIGTERM))
 	if err := attempt.Wait(); !exitedWith(128 + int(syscall.SIGTERM))(err) {
 		t.Fatalf("it ends with %v", err)
 	}
-	attempt = killed.start(episodes)
-	killed.goesOn(5)
+	attempt = killed.start()
+	killed.goesOn()
 	killed.must(attempt.Process.Kill())
 	if err := attempt.Wait(); err == nil {
 		t.Fatal("it had ended already")
@@ -136,13 +138,13 @@ func TestSystemExperimentsResume(t *testing.T) {
 	_, err = file.WriteString(`{"episode": 9`)
 	killed.must(err)
 	killed.must(file.Close())
-	killed.must(killed.start(episodes).Wait())
+	killed.must(killed.start().Wait())
 
 	if err := acceptance.Differences(whole.metrics(), killed.metrics()); err != nil {
 		t.Errorf("the metrics of the killed one differ: %v", err)
 	}
 	for name, e := range map[string]experiment{"the whole one": whole, "the killed one": killed} {
-		if want := e.reported(); len(want) != episodes/10 || !slices.Equal(e.shown(), want) {
+		if want := e.reported(); len(want) != experimentEpisodes/10 || !slices.Equal(e.shown(), want) {
 			t.Errorf("%s shows TensorBoard the episodes %v, want %v", name, e.shown(), want)
 		}
 	}
