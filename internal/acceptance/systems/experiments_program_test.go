@@ -48,6 +48,7 @@ func (e experiment) start() *exec.Cmd {
 	command := exec.CommandContext(e.Context(), e.python, program) //nolint:gosec // our own
 	command.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1", "SAVE_SECONDS=3600",
 		"TRAINYARD_CONFIG="+config, "TRAINYARD_RESULTS="+e.folder)
+	command.Stderr = os.Stderr
 	e.must(command.Start())
 	return command
 }
