@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -127,12 +128,34 @@ func sortSteps(steps []step) {
 	})
 }
 
+// listSuffix is the end of the names of labels that list others.
+const listSuffix = ".labels"
+
 // ownLabels is the label of a node that lists, as JSON, which of its labels were set for a cluster. All others are left
 // alone.
-func ownLabels(cluster string) string { return spec.LabelPrefix + cluster + ".labels" }
+func ownLabels(cluster string) string { return spec.LabelPrefix + cluster + listSuffix }
+
+// listedLabels returns the labels of a node that one of its labels lists. An unreadable list is empty, and is replaced.
+func listedLabels(live swarm.NodeSpec, list string) (keys []string) {
+	if json.Unmarshal([]byte(live.Labels[list]), &keys) != nil {
+		return nil
+	}
+	return keys
+}
+
+// sharedLabels returns the labels of a node that were set for other clusters in the same Swarm.
+func sharedLabels(live swarm.NodeSpec, cluster string) (keys []string) {
+	for list := range live.Labels {
+		if strings.HasPrefix(list, spec.LabelPrefix) && strings.HasSuffix(list, listSuffix) &&
+			list != ownLabels(cluster) {
+			keys = append(keys, listedLabels(live, list)...)
+		}
+	}
+	return keys
+}
 
 // nodeSpec returns a node's specification as a host of a cluster, except for demotions. Attributes that the host omits,
-// and labels that were not set for the cluster, are kept; the zero host removes what was set.
+// and labels that were not set for this cluster alone, are kept; the zero host removes what was set.
 func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeSpec {
 	next := live
 	if host.Availability != "" {
@@ -141,12 +164,11 @@ func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeS
 	if host.Role == domain.HostManager {
 		next.Role = swarm.NodeRoleManager
 	}
-	var own []string
-	// An unreadable list is replaced.
-	_ = json.Unmarshal([]byte(live.Labels[ownLabels(cluster)]), &own)
+	own, shared := listedLabels(live, ownLabels(cluster)), sharedLabels(live, cluster)
 	if len(own) == 0 && len(host.Labels) == 0 {
 		return next
 	}
+	own = slices.DeleteFunc(own, func(key string) bool { return slices.Contains(shared, key) })
 	next.Labels = map[string]string{}
 	for key, value := range live.Labels {
 		if !slices.Contains(own, key) && key != ownLabels(cluster) {

@@ -55,6 +55,10 @@ func TestNodeSpec(t *testing.T) {
 			with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}), domain.Host{},
 			with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}),
 		},
+		"a label that is also another cluster's": {
+			with(map[string]string{"a": "1", "b": "2", note: `["a","b"]`, ownLabels("other"): `["a"]`}), domain.Host{},
+			with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}),
+		},
 		"a note that is broken": {
 			with(map[string]string{"a": "1", note: "?"}), domain.Host{Labels: map[string]string{"a": "2"}},
 			with(map[string]string{"a": "2", note: `["a"]`}),
