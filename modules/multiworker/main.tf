@@ -30,6 +30,24 @@ locals {
     }] : [],
   ])
 
+  # Paths in a mount begin with one of these. A container that restarts loses everything else that it has written.
+  kept_all = [for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"]
+  kept     = [for mount in coalesce(var.worker.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"]
+  lost = !local.containers ? {} : {
+    for name, folder in { log_dir = var.log_dir, model_dir = var.model_dir } : name => folder
+    if folder == null ? false : !anytrue([for target in concat(local.kept_all, local.kept) : startswith("${folder}/", target)])
+  }
+
+  # The values are write-only: Terraform stores only the versions.
+  secrets = {
+    for name, secret in var.secrets : name => {
+      value   = var.secret_values[name]
+      version = secret.version
+      target  = secret.target
+      mode    = secret.mode
+    }
+  }
+
   settings = merge(
     {
       BATCH_SIZE              = tostring(var.batch_size)
@@ -54,6 +72,10 @@ resource "trainyard_cluster" "own" {
   engine   = "swarm"
   endpoint = var.cluster.endpoint
   network  = var.network
+
+  # They are nodes of the Swarm already, so a destroy leaves them there. With their addresses, all of them get
+  # Trainyard's image, which agents need, and controllers on other managers.
+  hosts = var.cluster.hosts
 }
 
 resource "trainyard_files" "this" {
@@ -79,7 +101,11 @@ resource "trainyard_group" "this" {
   args        = var.args
   env         = merge(local.settings, var.env)
   working_dir = local.brought ? local.folder : null
-  container   = length(local.configs) == 0 ? null : { configs = local.configs }
+
+  container = length(local.configs) + length(var.secrets) == 0 ? null : {
+    configs = length(local.configs) == 0 ? null : local.configs
+    secrets = length(var.secrets) == 0 ? null : local.secrets
+  }
 
   roles = {
     worker = {
@@ -105,6 +131,13 @@ resource "trainyard_group" "this" {
   priority   = var.priority
   triggers   = var.triggers
   timeouts   = var.timeouts
+
+  lifecycle {
+    precondition {
+      condition     = length(local.lost) == 0
+      error_message = join("\n", [for name, folder in local.lost : "${name} is \"${folder}\", but workers are containers, which lose it when they restart: it must be in the target of a mount of type bind or volume, in mounts or worker.mounts."])
+    }
+  }
 }
 
 # A separate group: it keeps running when training has completed, and changing it does not restart training.
@@ -132,4 +165,11 @@ resource "trainyard_group" "tensorboard" {
   }
 
   completion = { when = "never" }
+
+  lifecycle {
+    precondition {
+      condition     = !(local.containers || var.cluster.engine == "systemd" && var.tensorboard.image != null) || anytrue([for target in local.kept_all : startswith("${var.log_dir}/", target)])
+      error_message = "log_dir is \"${var.log_dir}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
+    }
+  }
 }

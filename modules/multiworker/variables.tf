@@ -1,9 +1,15 @@
 variable "cluster" {
-  description = "Cluster that training runs on, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that training runs on, as a whole: `trainyard_cluster.lab`. Its `hosts` are only used with `network`."
   type = object({
     name     = string
     engine   = optional(string)
     endpoint = optional(string)
+    hosts = optional(map(object({
+      address  = optional(string)
+      socket   = optional(string)
+      labels   = optional(map(string))
+      capacity = optional(object({ cpus = optional(number), memory_mib = optional(number) }))
+    })))
   })
   nullable = false
 
@@ -26,7 +32,7 @@ variable "name" {
 }
 
 variable "network" {
-  description = "Separate network, isolated from other groups, only on `swarm`: `{}`, or with `subnet`, in CIDR notation such as `10.10.0.0/24`, and `encrypted`. It belongs to a separate cluster, `<cluster>-<name>`, in the same Swarm."
+  description = "Separate network, isolated from other groups, only on `swarm`: `{}`, or with `subnet`, in CIDR notation such as `10.10.0.0/24`, and `encrypted`. It belongs to a separate cluster, `<cluster>-<name>`, of the same hosts."
   type = object({
     subnet    = optional(string)
     encrypted = optional(bool)
@@ -119,6 +125,36 @@ variable "env" {
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
     error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
+  }
+}
+
+variable "secrets" {
+  description = "Secrets for all members, by name, as in a group's `container.secrets`: `version`, and `target` and `mode`. Containers find them in `/run/secrets/<name>`, other members on `systemd` in `$CREDENTIALS_DIRECTORY/<name>`. Not on `process`."
+  type = map(object({
+    version = string
+    target  = optional(string)
+    mode    = optional(string)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = length(var.secrets) == 0 || contains(["swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "secrets has ${join(", ", formatlist("\"%s\"", keys(var.secrets)))}, but the engine \"${coalesce(var.cluster.engine, "process")}\" has no secrets: omit them, or use \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "secret_values" {
+  description = "Values of `secrets`, by name. They are in neither the plan nor the state. A new value takes effect when its `version` in `secrets` changes."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  sensitive   = true
+  ephemeral   = true
+
+  validation {
+    condition     = toset(keys(var.secrets)) == toset(keys(var.secret_values))
+    error_message = "secret_values must have a value for each name in secrets, and no others: ${length(var.secrets) == 0 ? "secrets has no names" : join(", ", formatlist("\"%s\"", keys(var.secrets)))}."
   }
 }
 
@@ -271,7 +307,7 @@ variable "initial_model" {
 }
 
 variable "model_dir" {
-  description = "Folder to which worker 0 saves the trained model as `model.keras`: an absolute path. Passed in `MODEL_DIR`."
+  description = "Folder to which worker 0 saves the trained model as `model.keras`: an absolute path. If workers are containers, it has to be in one of their mounts. Passed in `MODEL_DIR`."
   type        = string
   default     = null
 
@@ -282,7 +318,7 @@ variable "model_dir" {
 }
 
 variable "log_dir" {
-  description = "Folder for checkpoints and summaries, which worker 0 and TensorBoard can access: an absolute path, on shared storage or on the host of worker 0. With it, training resumes from the last epoch when members have restarted. Passed in `LOG_DIR`."
+  description = "Folder for checkpoints and summaries, which worker 0 and TensorBoard can access: an absolute path, on shared storage or on the host of worker 0. With it, training resumes from the last epoch when members have restarted. If workers are containers, it has to be in one of their mounts. Passed in `LOG_DIR`."
   type        = string
   default     = null
 

@@ -29,6 +29,26 @@ locals {
     }] : [],
   ])
 
+  # Paths in a mount begin with one of these. A container that restarts loses everything else that it has written. Parameter
+  # servers write their variables of a checkpoint themselves, the chief the rest.
+  containers = [for name, role in local.roles : name if local.swarm || var.cluster.engine == "systemd" && (var.image != null || role.image != null)]
+  kept       = { for name, role in local.roles : name => [for mount in coalesce(role.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"] }
+  kept_all   = [for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"]
+  lost = var.log_dir == null ? [] : [
+    for name in ["ps", local.chief_role] : name
+    if contains(local.containers, name) && !anytrue([for target in concat(local.kept_all, local.kept[name]) : startswith("${var.log_dir}/", target)])
+  ]
+
+  # The values are write-only: Terraform stores only the versions.
+  secrets = {
+    for name, secret in var.secrets : name => {
+      value   = var.secret_values[name]
+      version = secret.version
+      target  = secret.target
+      mode    = secret.mode
+    }
+  }
+
   settings = merge(
     {
       BATCH_SIZE              = tostring(var.batch_size)
@@ -79,7 +99,11 @@ resource "trainyard_group" "this" {
   args        = var.args
   env         = merge(local.settings, var.env)
   working_dir = local.brought ? local.folder : null
-  container   = length(local.configs) == 0 ? null : { configs = local.configs }
+
+  container = length(local.configs) + length(var.secrets) == 0 ? null : {
+    configs = length(local.configs) == 0 ? null : local.configs
+    secrets = length(var.secrets) == 0 ? null : local.secrets
+  }
 
   roles = {
     for name, role in local.roles : name => {
@@ -102,6 +126,13 @@ resource "trainyard_group" "this" {
   priority   = var.priority
   triggers   = var.triggers
   timeouts   = var.timeouts
+
+  lifecycle {
+    precondition {
+      condition     = length(local.lost) == 0
+      error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\", but members of ${join(" and ", local.lost)} are containers, which lose it when they restart: it must be in the target of a mount of type bind or volume, in mounts, or in ${join(" and ", formatlist("%s.mounts", local.lost))}."
+    }
+  }
 }
 
 resource "trainyard_autoscaling_policy" "this" {
@@ -159,4 +190,11 @@ resource "trainyard_group" "tensorboard" {
   }
 
   completion = { when = "never" }
+
+  lifecycle {
+    precondition {
+      condition     = !local.swarm && (var.cluster.engine != "systemd" || var.image == null && var.tensorboard.image == null) || anytrue([for target in local.kept_all : startswith("${var.log_dir}/", target)])
+      error_message = "log_dir is \"${var.log_dir}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
+    }
+  }
 }

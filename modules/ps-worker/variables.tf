@@ -110,6 +110,36 @@ variable "env" {
   }
 }
 
+variable "secrets" {
+  description = "Secrets for all members, by name, as in a group's `container.secrets`: `version`, and `target` and `mode`. Containers find them in `/run/secrets/<name>`, other members on `systemd` in `$CREDENTIALS_DIRECTORY/<name>`. Not on `process`."
+  type = map(object({
+    version = string
+    target  = optional(string)
+    mode    = optional(string)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = length(var.secrets) == 0 || contains(["swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "secrets has ${join(", ", formatlist("\"%s\"", keys(var.secrets)))}, but the engine \"${coalesce(var.cluster.engine, "process")}\" has no secrets: omit them, or use \"swarm\" or \"systemd\"."
+  }
+}
+
+variable "secret_values" {
+  description = "Values of `secrets`, by name. They are in neither the plan nor the state. A new value takes effect when its `version` in `secrets` changes."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  sensitive   = true
+  ephemeral   = true
+
+  validation {
+    condition     = toset(keys(var.secrets)) == toset(keys(var.secret_values))
+    error_message = "secret_values must have a value for each name in secrets, and no others: ${length(var.secrets) == 0 ? "secrets has no names" : join(", ", formatlist("\"%s\"", keys(var.secrets)))}."
+  }
+}
+
 variable "mounts" {
   description = "Storage for all members and TensorBoard, as in `trainyard_group`: for `log_dir`, or for your data."
   type = list(object({
@@ -270,6 +300,11 @@ variable "chief" {
   nullable = false
 
   validation {
+    condition     = var.framework == "tensorflow" || var.chief.port == 7000 && alltrue([for name, value in var.chief : value == null if name != "port"])
+    error_message = "chief is ${jsonencode({ for name, value in var.chief : name => value if value != null })}, but with framework = \"${var.framework}\" there is no coordinator: worker 0 is the chief. Omit chief, or set framework to \"tensorflow\"."
+  }
+
+  validation {
     condition     = var.chief.port >= 1 && var.chief.port <= 65535 && floor(var.chief.port) == var.chief.port
     error_message = "chief.port is ${var.chief.port}: it must be a whole number from 1 to 65535."
   }
@@ -418,7 +453,7 @@ variable "timeouts" {
 }
 
 variable "log_dir" {
-  description = "Folder for checkpoints and summaries, which the chief and TensorBoard can access: an absolute path, on shared storage or on one host. With it, training resumes from the last checkpoint when members have restarted. Passed in `LOG_DIR`."
+  description = "Folder for checkpoints and summaries, which parameter servers, the chief and TensorBoard can access: an absolute path, on storage that their hosts share. With it, training resumes from the last checkpoint when members have restarted. If members are containers, it has to be in one of their mounts. Passed in `LOG_DIR`."
   type        = string
   default     = null
 

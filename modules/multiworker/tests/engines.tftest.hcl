@@ -7,6 +7,8 @@ mock_provider "trainyard" {
 }
 
 variables {
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
+
   image       = "tensorflow/tensorflow:2.21.0"
   log_dir     = "/logs"
   mounts      = [{ source = "/logs", target = "/logs" }]
@@ -58,7 +60,10 @@ run "swarm" {
 
 run "network" {
   variables {
-    cluster = { name = "lab", engine = "swarm", endpoint = "ssh://ops@gpu1" }
+    cluster = {
+      name  = "lab", engine = "swarm", endpoint = "ssh://ops@gpu1"
+      hosts = { gpu1 = { address = "ssh://ops@gpu1", role = "manager", labels = { gpu = "v100" } }, gpu2 = { address = "ssh://ops@gpu2", socket = "/run/docker.sock", capacity = { cpus = 4 } } }
+    }
     name    = "second"
     network = { subnet = "10.10.0.0/24" }
   }
@@ -69,6 +74,14 @@ run "network" {
       && trainyard_cluster.own[0].network.subnet == "10.10.0.0/24"
     )
     error_message = "The network must belong to a separate cluster in the same Swarm."
+  }
+
+  assert {
+    condition = (
+      join(" ", keys(trainyard_cluster.own[0].hosts)) == "gpu1 gpu2" && trainyard_cluster.own[0].hosts["gpu1"].address == "ssh://ops@gpu1" && trainyard_cluster.own[0].hosts["gpu1"].labels.gpu == "v100"
+      && trainyard_cluster.own[0].hosts["gpu1"].role == null && trainyard_cluster.own[0].hosts["gpu2"].socket == "/run/docker.sock" && trainyard_cluster.own[0].hosts["gpu2"].capacity.cpus == 4
+    )
+    error_message = "The separate cluster must have the same hosts, and leave their roles alone."
   }
 
   assert {
@@ -134,5 +147,45 @@ run "program_of_an_image" {
   assert {
     condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container == null
     error_message = "The image's program must run as configured."
+  }
+}
+
+run "secrets" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "swarm" }
+    image         = "tensorflow/tensorflow:2.21.0"
+    secrets       = { token = { version = "2" }, key = { version = "1", target = "/etc/key", mode = "0440" } }
+    secret_values = { token = "hunter2", key = "swordfish" }
+  }
+
+  assert {
+    condition = (
+      join(" ", keys(trainyard_group.this.container.secrets)) == "key token" && trainyard_group.this.container.secrets["token"].version == "2" && trainyard_group.this.container.secrets["token"].target == null
+      && trainyard_group.this.container.secrets["key"].target == "/etc/key" && trainyard_group.this.container.secrets["key"].mode == "0440" && length(trainyard_group.this.container.configs) > 0
+    )
+    error_message = "Members must get the secrets beside the module's own program."
+  }
+
+  assert {
+    condition     = alltrue([for secret in values(trainyard_group.this.container.secrets) : secret.value == null])
+    error_message = "The values must not be in the plan."
+  }
+}
+
+run "secrets_of_programs" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    image         = null
+    secrets       = { token = { version = "1" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.container.configs == null && trainyard_group.this.container.secrets["token"].version == "1"
+    error_message = "Members on bare hosts must get the secrets, too."
   }
 }

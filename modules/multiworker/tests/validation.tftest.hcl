@@ -164,6 +164,40 @@ run "reserved_env" {
   expect_failures = [var.env]
 }
 
+run "secrets_of_processes" {
+  command = plan
+
+  variables {
+    secrets       = { token = { version = "1" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
+run "secret_without_a_value" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1" } }
+    secret_values = {}
+  }
+
+  expect_failures = [var.secret_values]
+}
+
+run "value_of_no_secret" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secret_values]
+}
+
 run "relative_mount" {
   command = plan
 
@@ -447,8 +481,61 @@ run "tensorboard_published_at_no_port" {
     cluster     = { name = "lab", engine = "swarm" }
     image       = "trainer:1"
     log_dir     = "/srv/logs"
+    mounts      = [{ source = "/srv", target = "/srv" }]
     tensorboard = { published_port = 0 }
   }
 
   expect_failures = [var.tensorboard]
+}
+
+run "log_dir_that_containers_lose" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    log_dir = "/srv/logs"
+    mounts  = [{ source = "/srv/log", target = "/srv/log" }, { type = "tmpfs", target = "/srv" }]
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "model_that_containers_on_bare_hosts_lose" {
+  command = plan
+
+  variables {
+    cluster   = { name = "lab", engine = "systemd" }
+    image     = "trainer:1"
+    log_dir   = "/srv/logs"
+    model_dir = "/models"
+    mounts    = [{ source = "/srv", target = "/srv/" }]
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "log_dir_that_tensorboard_does_not_see" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "swarm" }
+    image       = "trainer:1"
+    log_dir     = "/srv/logs"
+    worker      = { mounts = [{ source = "/srv/logs", target = "/srv/logs" }] }
+    tensorboard = {}
+  }
+
+  expect_failures = [trainyard_group.tensorboard]
+}
+
+run "log_dir_of_processes_with_an_image" {
+  command = plan
+
+  variables {
+    image       = "trainer:1"
+    log_dir     = "/srv/logs"
+    model_dir   = "/srv/models"
+    tensorboard = {}
+  }
 }

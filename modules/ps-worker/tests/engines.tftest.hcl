@@ -6,6 +6,10 @@ mock_provider "trainyard" {
   }
 }
 
+variables {
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
+}
+
 run "swarm" {
   variables {
     cluster     = { name = "lab", engine = "swarm" }
@@ -164,5 +168,45 @@ run "policy_of_a_coordinator" {
   assert {
     condition     = trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.role == "chief" && trainyard_autoscaling_policy.this[0].dry_run
     error_message = "The coordinator reports the steps."
+  }
+}
+
+run "secrets" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "swarm" }
+    image         = "tensorflow/tensorflow:2.21.0"
+    secrets       = { token = { version = "2" }, key = { version = "1", target = "/etc/key", mode = "0440" } }
+    secret_values = { token = "hunter2", key = "swordfish" }
+  }
+
+  assert {
+    condition = (
+      join(" ", keys(trainyard_group.this.container.secrets)) == "key token" && trainyard_group.this.container.secrets["token"].version == "2" && trainyard_group.this.container.secrets["token"].target == null
+      && trainyard_group.this.container.secrets["key"].target == "/etc/key" && trainyard_group.this.container.secrets["key"].mode == "0440" && length(trainyard_group.this.container.configs) > 0
+    )
+    error_message = "Members must get the secrets beside the module's own program."
+  }
+
+  assert {
+    condition     = alltrue([for secret in values(trainyard_group.this.container.secrets) : secret.value == null])
+    error_message = "The values must not be in the plan."
+  }
+}
+
+run "secrets_of_programs" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    image         = null
+    secrets       = { token = { version = "1" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.container.configs == null && trainyard_group.this.container.secrets["token"].version == "1"
+    error_message = "Members on bare hosts must get the secrets, too."
   }
 }

@@ -139,6 +139,40 @@ run "reserved_env" {
   expect_failures = [var.env]
 }
 
+run "secrets_of_processes" {
+  command = plan
+
+  variables {
+    secrets       = { token = { version = "1" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
+run "secret_without_a_value" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1" } }
+    secret_values = {}
+  }
+
+  expect_failures = [var.secret_values]
+}
+
+run "value_of_no_secret" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secret_values]
+}
+
 run "relative_mount" {
   command = plan
 
@@ -251,11 +285,32 @@ run "replicas_under_a_policy" {
   expect_failures = [var.worker]
 }
 
+run "chief_of_servers_of_version_1" {
+  command = plan
+
+  variables {
+    chief = { resources = { cpus = 1 } }
+  }
+
+  expect_failures = [var.chief]
+}
+
+run "port_of_the_chief_of_version_1" {
+  command = plan
+
+  variables {
+    chief = { port = 7001 }
+  }
+
+  expect_failures = [var.chief]
+}
+
 run "port_of_the_chief_too_small" {
   command = plan
 
   variables {
-    chief = { port = 0 }
+    framework = "tensorflow"
+    chief     = { port = 0 }
   }
 
   expect_failures = [var.chief]
@@ -265,7 +320,8 @@ run "no_image_of_the_chief" {
   command = plan
 
   variables {
-    chief = { image = "" }
+    framework = "tensorflow"
+    chief     = { image = "" }
   }
 
   expect_failures = [var.chief]
@@ -517,8 +573,74 @@ run "tensorboard_published_at_no_port" {
     cluster     = { name = "lab", engine = "swarm" }
     image       = "trainer:1"
     log_dir     = "/srv/logs"
+    mounts      = [{ source = "/srv", target = "/srv" }]
     tensorboard = { published_port = 0 }
   }
 
   expect_failures = [var.tensorboard]
+}
+
+run "log_dir_that_containers_lose" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    log_dir = "/srv/logs"
+    mounts  = [{ source = "/srv/log", target = "/srv/log" }, { type = "tmpfs", target = "/srv" }]
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "log_dir_that_parameter_servers_lose" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "systemd" }
+    ps      = { image = "trainer:1" }
+    worker  = { image = "trainer:1", mounts = [{ source = "/srv/logs", target = "/srv/logs" }] }
+    log_dir = "/srv/logs"
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "log_dir_that_the_coordinator_loses" {
+  command = plan
+
+  variables {
+    cluster   = { name = "lab", engine = "swarm" }
+    framework = "tensorflow"
+    image     = "trainer:1"
+    ps        = { mounts = [{ source = "/srv/logs", target = "/srv/logs" }] }
+    worker    = { mounts = [{ source = "/srv/logs", target = "/srv/logs" }] }
+    log_dir   = "/srv/logs"
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "log_dir_of_members_with_a_mount" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    ps      = { mounts = [{ source = "/srv", target = "/srv" }] }
+    worker  = { mounts = [{ type = "volume", source = "logs", target = "/srv/logs" }] }
+    log_dir = "/srv/logs"
+  }
+}
+
+run "log_dir_that_tensorboard_does_not_see" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "systemd" }
+    log_dir     = "/srv/logs"
+    tensorboard = { image = "tensorboard:1" }
+  }
+
+  expect_failures = [trainyard_group.tensorboard]
 }

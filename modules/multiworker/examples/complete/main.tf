@@ -3,7 +3,7 @@
 # TensorBoard shows both.
 
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {

@@ -1,7 +1,7 @@
 # Two workers train the module's own model on this machine, as processes. The apply returns when they have trained.
 
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {

@@ -2,7 +2,7 @@
 # training faster. Checkpoints and summaries are on NFS, and TensorBoard shows them at port 16006 of cpu1.
 
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {
