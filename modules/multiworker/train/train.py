@@ -15,6 +15,7 @@ import zlib
 
 import members
 
+started = time.monotonic()
 rank, addresses = members.task()
 watch = members.Watch(rank, addresses, os.environ["JOIN_TIMEOUT"])  # before TensorFlow is loaded, which starts threads
 
@@ -162,16 +163,19 @@ def main():
     files = Files(training) if rank == 0 else None
     start = files.load() if files else None
     training.share()
-    say("joined", step=training.done(), host=socket.gethostname(), **({"start": start} if start else {}))
+    origin = {"start": start} if start else {}
+    took = round(time.monotonic() - started, 3)
+    say("joined", step=training.done(), host=socket.gethostname(), seconds=took, **origin)
 
     loss = begin = None
     batches = training.batches(training.done(), epochs * steps)
     for epoch in range(training.done() // steps, epochs):
         sums = tf.zeros([2])
-        for _ in range(training.done(), (epoch + 1) * steps):
+        left = (epoch + 1) * steps - training.done()  # fewer after a checkpoint with other steps per epoch
+        for _ in range(left):
             sums += training.step(*next(batches))
             begin = begin or time.monotonic()  # the first step is mostly compilation
-        loss, accuracy = (float(value) / steps for value in sums)
+        loss, accuracy = (float(value) / left for value in sums)
         say("epoch", epoch=epoch + 1, loss=loss, accuracy=accuracy, seconds=round(time.monotonic() - begin, 3))
         if files:
             files.save(epoch + 1, loss, accuracy)
