@@ -18,7 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// The modules ps-worker and multiworker pass secrets to members, and show them nowhere. A new value needs a new version.
+// The modules ps-worker and multiworker pass secrets to members, and show them nowhere. A new value needs a new
+// version.
 func TestAccSwarmModuleSecrets(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "multiworker"))
@@ -72,8 +73,8 @@ module "asynchronous" {
 	second.hidden(w, "destroy", "-auto-approve")
 }
 
-// The network of a multiworker comes with a cluster of the same hosts: by the same names and labels, each with an agent.
-// Without the module, the hosts are nodes of the Swarm as before, with the labels of the first cluster.
+// The network of a multiworker comes with a cluster of the same hosts: by the same names and labels, each with an
+// agent. Without the module, the hosts are nodes of the Swarm as before, with the labels of the first cluster.
 func TestAccSwarmModuleNetwork(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "multiworker"))
@@ -82,7 +83,8 @@ func TestAccSwarmModuleNetwork(t *testing.T) {
 	names := []string{"first", "second", "third"}
 	var hosts []string
 	for i, node := range w.bed.Nodes {
-		hosts = append(hosts, fmt.Sprintf("%s = { address = %q, labels = { turn = %q } }", names[i], node.Host(), names[i]))
+		host := fmt.Sprintf("%s = { address = %q, labels = { turn = %[1]q } }", names[i], node.Host())
+		hosts = append(hosts, host)
 	}
 	lab := w.cluster("hosts = { " + strings.Join(hosts, ", ") + " }")
 	w.configure(lab, fmt.Sprintf(`

@@ -3,10 +3,14 @@
 package systems_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,15 +21,7 @@ import (
 
 // Nobody trains alone: neither without a cluster, nor if a member of it is missing.
 func TestSystemMultiworkerMissing(t *testing.T) {
-	python := filepath.Join(acceptance.Python(t, "tensorflow"), "python3")
-	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on this machine
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	own := freeAddress(t)
 	const absent = "127.0.0.1:1" // nobody listens there
 
 	for name, test := range map[string]struct {
@@ -45,19 +41,72 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := filepath.Join(acceptance.Modules, "multiworker", "train", "train.py")
-			command := exec.CommandContext(t.Context(), python, program) //nolint:gosec // our own
-			command.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=-1", "PYTHONDONTWRITEBYTECODE=1",
-				"JOIN_TIMEOUT=5s",
-				"BATCH_SIZE=64", "EPOCHS=1", "STEPS_PER_EPOCH=1", "LEARNING_RATE=0.001", "SEED=1",
-				"TF_CONFIG="+test.config)
-			output, err := command.CombinedOutput()
+			output, err := trainer(t, test.config, "JOIN_TIMEOUT=5s", "STEPS_PER_EPOCH=1").CombinedOutput()
 			if !test.ended(err) || !strings.Contains(string(output), test.says) ||
 				strings.Contains(string(output), "trained") {
 				t.Errorf("it ends with %v, and says\n%s\nwant %q", err, output, test.says)
 			}
 		})
 	}
+}
+
+// A training that resumes with other steps per epoch reports the mean loss of the steps that are left.
+func TestSystemMultiworkerPartialEpoch(t *testing.T) {
+	logs := t.TempDir()
+	train := func(steps int) (joined, epoch rankLine) {
+		config := fmt.Sprintf(`{"cluster":{"worker":[%q]},"task":{"type":"worker","index":0}}`, freeAddress(t))
+		command := trainer(t, config, fmt.Sprintf("STEPS_PER_EPOCH=%d", steps), "LOG_DIR="+logs)
+		var failed bytes.Buffer
+		command.Stderr = &failed
+		output, err := command.Output()
+		if err != nil {
+			t.Fatalf("%d steps: %v\n%s%s", steps, err, output, &failed)
+		}
+		for text := range strings.Lines(string(output)) {
+			var line rankLine
+			if json.Unmarshal([]byte(text), &line) != nil {
+				continue // from TensorFlow itself
+			}
+			switch line.Event {
+			case "joined":
+				joined = line
+			case "epoch":
+				epoch = line
+			}
+		}
+		return joined, epoch
+	}
+	_, whole := train(6)
+	joined, partial := train(8)
+	// The learning rate is so low that steps differ only by their examples.
+	if joined.Step != 6 || whole.Loss == 0 || partial.Loss < whole.Loss/2 || partial.Loss > 2*whole.Loss {
+		t.Errorf("after %+v, training resumes with %+v, and says %+v: want step 6, and about the same loss",
+			whole, joined, partial)
+	}
+}
+
+// trainer returns the module's own program as a command, with the addresses of all workers and more settings.
+func trainer(t *testing.T, config string, settings ...string) *exec.Cmd {
+	t.Helper()
+	python := filepath.Join(acceptance.Python(t, "tensorflow"), "python3")
+	program := filepath.Join(acceptance.Modules, "multiworker", "train", "train.py")
+	command := exec.CommandContext(t.Context(), python, program) //nolint:gosec // our own
+	command.Env = slices.Concat(os.Environ(), []string{
+		"CUDA_VISIBLE_DEVICES=-1", "PYTHONDONTWRITEBYTECODE=1", "JOIN_TIMEOUT=5m", "BATCH_SIZE=64", "EPOCHS=1",
+		"LEARNING_RATE=0.00001", "SEED=1", "TF_CONFIG=" + config,
+	}, settings)
+	return command
+}
+
+// freeAddress returns an address of this machine at which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return free.Addr().String()
 }
 
 // exitedWith returns a predicate for errors of programs that ended with an exit code.

@@ -210,6 +210,8 @@ resource "trainyard_image" "tensorflow" {
 		t.Errorf("the networks: %v", err)
 	}
 
+	expectApart(t, w, bed, e, lab)
+
 	content, err := os.ReadFile(filepath.Join(folder, "one", "model.keras"))
 	if err != nil {
 		t.Fatal(err)
@@ -228,4 +230,59 @@ resource "trainyard_image" "tensorflow" {
 		}
 	}
 	return trained
+}
+
+// expectApart has both workloads serve instead of train, and fails unless the members of each can be reached by its own
+// members, and not by those of the other, even by address.
+func expectApart(
+	t *testing.T, w *acctest.Workspace, bed *testbed.Bed, e pythonenv.Environment, lab string,
+) {
+	t.Helper()
+	workloads := map[string]string{"one": "", "two": "network = { subnet = \"10.10.0.0/24\" }"}
+	parts := []string{lab}
+	for name, inputs := range workloads {
+		parts = append(parts, fmt.Sprintf(`
+module %[1]q {
+  source  = "./modules/multiworker"
+  cluster = trainyard_cluster.lab
+  name    = %[1]q
+  image   = %[2]q
+  command = [%[3]q, "-m", "http.server", "{{ .Port }}"]
+  worker  = { placement = { strategy = "one_per_host" } }
+  mounts  = [
+%[4]s
+  ]
+  %[5]s
+}
+`, name, emptyImage, e.Python, e.Mounts(), inputs))
+	}
+	configured(w, parts...)
+	w.Must("apply", "-auto-approve")
+
+	s := &site{}
+	s.reachNodes(t, bed)
+	run := func(member, program string, args ...string) (string, error) {
+		return s.shell(member, fmt.Sprintf("%s -c '%s' %s", e.Python, program, strings.Join(args, " ")))
+	}
+	const (
+		resolve = "import socket, sys; print(socket.gethostbyname(sys.argv[1]))"
+		connect = "import socket, sys; socket.create_connection((sys.argv[1], 5001), timeout=5)"
+	)
+	for name := range workloads {
+		var address string
+		acctest.Eventually(t, "the members of "+name+" to reach each other", func() bool {
+			found, err := run(name+"-worker-0", resolve, name+"-worker-1")
+			if address = strings.TrimSpace(found); err == nil {
+				_, err = run(name+"-worker-0", connect, address)
+			}
+			return err == nil
+		})
+		other := map[string]string{"one": "two", "two": "one"}[name] + "-worker-0"
+		if output, err := run(other, connect, address); err == nil {
+			t.Errorf("%s reaches %s-worker-1 at %s", other, name, address)
+		} else if !strings.Contains(output, "timed out") && !strings.Contains(output, "unreachable") &&
+			!strings.Contains(output, "No route") && !strings.Contains(output, "refused") {
+			t.Errorf("%s could not try to reach %s: %v\n%s", other, address, err, output)
+		}
+	}
 }

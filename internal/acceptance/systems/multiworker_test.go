@@ -3,18 +3,24 @@
 package systems_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// The module's own program trains with a real TensorFlow. A training whose workers are both killed resumes from its
-// checkpoint, and ends with the weights of an undisturbed one; another training continues from its model.
+// The module's own program trains with a real TensorFlow. Changes by others to any part are seen and repaired. A
+// training whose workers are both killed resumes from its checkpoint, and ends with the weights of an undisturbed one;
+// another training continues from its model.
 func TestSystemMultiworker(t *testing.T) {
 	const (
-		cluster       = "multiworker-lab"
+		cluster       = "lab"
 		epochs, steps = 4, 20
 	)
 	w := newTensorFlow(t)
@@ -37,21 +43,12 @@ module %[1]q {
 `, name, port, epochs, steps, folder, inputs) + ranks(name)
 	}
 	write := func(parts ...string) {
-		w.Write("main.tf", fmt.Sprintf(`
-terraform {
-  required_providers {
-    trainyard = { source = "trainyard/trainyard" }
-  }
-}
-
-resource "trainyard_cluster" "lab" {
-  name = %q
-}
-`, cluster)+strings.Join(parts, "\n"))
+		w.Write("main.tf", inLab+strings.Join(parts, "\n"))
 		w.Must("get")
 	}
 
-	alone := train("alone", 5621, "")
+	alone := train("alone", 5621, "tensorboard     = { port = 5629 }") +
+		`output "path" { value = module.alone.path }`
 	write(alone)
 	w.Must("apply", "-auto-approve")
 	joined, trained := expectSameRanks(w, "alone")
@@ -60,6 +57,7 @@ resource "trainyard_cluster" "lab" {
 			joined, trained, epochs*steps)
 	}
 	w.ExpectNoChange("after the training")
+	labOf(t, w).expectAloneMended(w)
 
 	killed := train("killed", 5631, "")
 	write(alone, killed)
@@ -93,4 +91,39 @@ resource "trainyard_cluster" "lab" {
 	if _, err := os.Stat(model); err != nil {
 		t.Errorf("the model went with the group: %v", err)
 	}
+}
+
+// expectAloneMended changes each part of the module "alone" behind Terraform's back. A plan has to show all changes,
+// and an apply to repair them.
+func (l *lab) expectAloneMended(w *acctest.Workspace) {
+	l.Helper()
+	var path string
+	l.must(json.Unmarshal([]byte(w.Must("output", "-json", "path")), &path))
+	l.alter(filepath.Join(path, "data.py"), "# something else\n")
+
+	group := l.read("alone").Document
+	group.Spec.Env["LEARNING_RATE"] = "0.5"
+	_, err := engine.Put(l.Context(), l.engine, group)
+	l.must(err)
+
+	l.must(reconcile.Reconciler{Engine: l.engine}.Destroy(l.Context(), "alone-tensorboard"))
+	l.expectMended(w, "alone",
+		"[create] trainyard_group.tensorboard[0]", "[update] trainyard_files.this[0]",
+		"[update] trainyard_group.this")
+}
+
+// The example at the start of the module's README trains as it is.
+func TestSystemMultiworkerReadme(t *testing.T) {
+	w := newTensorFlow(t)
+	w.Write("main.tf", readmeOf(t, "multiworker")+ranksOf("mnist", "multiworker"))
+	w.Must("get")
+	w.Must("apply", "-auto-approve")
+	joined, trained := expectSameRanks(w, "mnist")
+	if joined.Step != 0 || trained.Step != 12*70 || trained.Accuracy < 0.9 {
+		t.Errorf("training goes from %+v to %+v, want 12 epochs of 70 steps, and an accuracy of more than 0.9",
+			joined, trained)
+	}
+	w.ExpectNoChange("after the training")
+	w.Must("destroy", "-auto-approve")
+	w.ExpectNobody("after the destroy")
 }

@@ -38,17 +38,20 @@ type rankLine struct {
 }
 
 // ranks returns the configuration of data sources with the logs of the workers of a module that has its group's name.
-func ranks(name string) string {
+func ranks(name string) string { return ranksOf(name, name) }
+
+// ranksOf returns the configuration of data sources with the logs of the workers of a module's group.
+func ranksOf(module, group string) string {
 	return fmt.Sprintf(`
 data "trainyard_logs" %[1]q {
   count      = %[2]d
   cluster    = module.%[1]s.cluster
-  member     = "%[1]s-worker-${count.index}"
+  member     = "%[3]s-worker-${count.index}"
   depends_on = [module.%[1]s]
 }
 
 output %[1]q { value = data.trainyard_logs.%[1]s[*].lines }
-`, name, workers)
+`, module, workers, group)
 }
 
 // rankLines returns each worker's lines since its last start, by rank.
