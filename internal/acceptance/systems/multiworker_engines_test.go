@@ -51,7 +51,7 @@ func workloadOn(e pythonenv.Environment, name, image string, port int, models, i
 }
 
 // The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two
-// workloads: the second has its own network, in which it uses the same ports.
+// workloads: the second has its own network, in which it uses the same ports, and neither reaches the other.
 func TestSystemMultiworkerEngines(t *testing.T) {
 	e := newEnvironment(t, "tensorflow")
 	models := t.TempDir()
@@ -234,9 +234,7 @@ resource "trainyard_image" "tensorflow" {
 
 // expectApart has both workloads serve instead of train, and fails unless the members of each can be reached by its own
 // members, and not by those of the other, even by address.
-func expectApart(
-	t *testing.T, w *acctest.Workspace, bed *testbed.Bed, e pythonenv.Environment, lab string,
-) {
+func expectApart(t *testing.T, w *acctest.Workspace, bed *testbed.Bed, e pythonenv.Environment, lab string) {
 	t.Helper()
 	workloads := map[string]string{"one": "", "two": "network = { subnet = \"10.10.0.0/24\" }"}
 	parts := []string{lab}
@@ -247,7 +245,7 @@ module %[1]q {
   cluster = trainyard_cluster.lab
   name    = %[1]q
   image   = %[2]q
-  command = [%[3]q, "-m", "http.server", "{{ .Port }}"]
+  command = [%[3]q, "-m", "http.server", "{{ .Port }}", "--bind", "0.0.0.0"]
   worker  = { placement = { strategy = "one_per_host" } }
   mounts  = [
 %[4]s
