@@ -119,8 +119,9 @@ func (d *Decision) limit(count int, why string) int {
 }
 
 // Decide makes a decision about a role, and records in the state what the next decision needs. Before any metric is
-// read, a role outside its bounds is brought back, and one whose room something more important waits for yields. Only
-// [Autoscaler.Changed] records a change of the count, as carrying out a decision may fail.
+// read, a role outside its bounds is brought back (a new policy's to its initial count), and one whose room something
+// more important waits for yields. Only [Autoscaler.Changed] records a change of the count, as carrying out a decision
+// may fail.
 func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
 	var d Decision
 	a.decide(&d, state, &seen)
@@ -142,7 +143,10 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	d.Resize = a.resize(d, state, seen)
 	count, spent := a.withinBudget(d, state, seen)
 	if count == d.From && !spent {
-		count = a.within(d, seen.Count)
+		// A pending initial count is reached in one change, as the next decision would no longer ask for it.
+		if count = a.within(d, seen.Count); count != d.From {
+			count = a.initial(d, state, count)
+		}
 	}
 	if count == d.From && !spent {
 		count = a.yield(d, seen)

@@ -274,6 +274,25 @@ func TestInitial(t *testing.T) {
 	}
 }
 
+// TestInitialFromOutsideTheBounds checks that a new policy goes to its initial count at once, not only to the nearest
+// bound, and that one that has had its initial count goes to the nearest bound.
+func TestInitialFromOutsideTheBounds(t *testing.T) {
+	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
+	policy.Min, policy.Initial = 2, new(6)
+	scaler := scalerOf(t, policy)
+	for _, test := range []struct{ count, initial, later int }{{0, 6, 2}, {1, 6, 2}, {12, 6, 10}} {
+		var state State
+		for i, want := range []int{test.initial, test.later} {
+			now := noon.Add(time.Duration(i) * time.Minute)
+			d := scaler.Decide(&state, Seen{Now: now, Count: test.count, Ready: test.count})
+			if d.To != want {
+				t.Errorf("decision %d: %d → %d, want %d: %s", i+1, test.count, d.To, want, d.Why())
+			}
+			scaler.Changed(&state, now, test.count, d.To)
+		}
+	}
+}
+
 // TestInitialOutOfReach checks that the metrics decide if the initial count can't be reached, or only in part.
 func TestInitialOutOfReach(t *testing.T) {
 	for name, test := range map[string]struct {
