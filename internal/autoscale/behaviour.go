@@ -115,6 +115,7 @@ func limitOut(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time
 			// Rounded up, as a small role would never grow otherwise. The order of operations and so the rounding are
 			// upstream's: 10 % of 100 gives 11, as 1.1 is slightly more than that in binary.
 			most = int(math.Ceil(min(max(float64(start)*(1+rate.Percent/100), 0), domain.MaxReplicas)))
+			most = max(most, start+1) // a percentage of no members would never be one
 		}
 		if i == 0 || (most > bound) == (behaviour.Select != domain.SelectMin) {
 			bound, by = most, rate

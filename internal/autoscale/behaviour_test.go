@@ -217,8 +217,15 @@ func TestLimit(t *testing.T) {
 		"only the events of each period": {out(bounds(30, 120, 25, 60)), spread(8, 12, 9, 11), 100, 200, 100},
 		"as upstream rounds":             {out(bounds(0, 0, 10, 60)), nil, 100, 200, 111},
 		"the default from zero":          {domain.AutoscalingPolicy{}, nil, 0, 9, 4},
-		"the default, the smallest":      {out(with(bounds(0, 0, 0, 0), domain.SelectMin, 0)), nil, 10, 50, 14},
-		"no rates in, the smallest":      {in(with(bounds(0, 0, 0, 0), domain.SelectMin, 0)), nil, 10, 1, 1},
+		"a percentage from zero":         {out(bounds(0, 0, 100, 60)), nil, 0, 4, 1},
+		"a percentage from zero, and the step was made": {
+			out(bounds(0, 0, 100, 60)), []At[int]{ago(30*time.Second, 1)}, 1, 4, 1,
+		},
+		"the default from zero, the smallest": {
+			out(with(bounds(0, 0, 0, 0), domain.SelectMin, 0)), nil, 0, 9, 1,
+		},
+		"the default, the smallest": {out(with(bounds(0, 0, 0, 0), domain.SelectMin, 0)), nil, 10, 50, 14},
+		"no rates in, the smallest": {in(with(bounds(0, 0, 0, 0), domain.SelectMin, 0)), nil, 10, 1, 1},
 		"the smallest, whichever is first": {
 			in(with(bounds(7, 60, 50, 60), domain.SelectMin, 0)), nil, 10, 0, 5,
 		},
