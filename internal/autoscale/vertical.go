@@ -88,7 +88,7 @@ type Resize struct {
 const tooNear = 0.1
 
 // resize returns the new size of members; nil if it does not change. More memory after a member ran out of it does not
-// wait until enough was learned.
+// wait until enough was learned, and neither does a size that new bounds exclude.
 func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	by, used := a.policy.Vertical, &seen.Used
 	if by == nil || by.ApplyRule() == domain.ApplyNever {
@@ -102,14 +102,19 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	}
 	to, why := domain.Resources{}, make([]string, 0, 2)
 	for _, r := range d.Recommended {
-		kept := used.Size.CPUs
+		kept, bounds := used.Size.CPUs, by.CPUs
 		if r.Resource == ResourceMemoryMiB {
-			kept = float64(used.Size.MemoryMiB)
+			kept, bounds = float64(used.Size.MemoryMiB), by.MemoryMiB
 		}
-		if r.Target != nil && r.Requested > 0 && math.Abs(*r.Target/r.Requested-1) > tooNear &&
-			(state.Vertical.Measured >= by.Learns() || state.Vertical.urgent(r, used.Sized)) {
+		within, outside := rebounded(r.Resource, kept, *bounds)
+		switch {
+		case r.Target != nil && r.Requested > 0 && math.Abs(*r.Target/r.Requested-1) > tooNear &&
+			(state.Vertical.Measured >= by.Learns() || state.Vertical.urgent(r, used.Sized)):
 			kept = *r.Target
 			why = append(why, say(r.Resource, " ", r.Requested, " → ", kept, ": ", r.Why))
+		case outside != "":
+			why = append(why, say(r.Resource, " ", kept, " → ", within, ": ", outside))
+			kept = within
 		}
 		if r.Resource == ResourceMemoryMiB {
 			to.MemoryMiB = int64(math.Ceil(kept))
@@ -126,6 +131,22 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 		why = append(why, "the policy no longer manages a resource that it changed before")
 	}
 	return &Resize{to, strings.Join(why, "; ")}
+}
+
+// rebounded returns the amount that the policy once set of a resource, 0 if none, within the bounds of now, and why that
+// differs; "" if it does not. The bounds are rounded as amounts are when they are set.
+func rebounded(resource string, amount float64, bounds domain.AmountBounds) (within float64, outside string) {
+	least, most := *significant(bounds.Min), *significant(bounds.Max)
+	if resource == ResourceMemoryMiB {
+		least, most = math.Ceil(least), math.Ceil(most)
+	}
+	switch {
+	case amount > 0 && amount < least:
+		return least, say(amount, " is below min (", bounds.Min, ")")
+	case amount > most:
+		return most, say(amount, " is above max (", bounds.Max, ")")
+	}
+	return amount, ""
 }
 
 // urgent reports whether a recommendation is for more memory after a member ran out of it since the size last changed.

@@ -314,6 +314,23 @@ func TestVerticalResize(t *testing.T) {
 			func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyInPlace },
 			has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 2.3 / 1.15, 2400 / 1.15, false, "apply has changed",
 		},
+		"near enough, but above a new max": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs.Max = 2.2 }, has(amounts(2.3, 2400), amounts(2.3, 0)),
+			61, 2.2 / 1.15, 0, false, "cpus 2.3 → 2.2: 2.3 is above max (2.2)",
+		},
+		"too early, but below a new min": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.MemoryMiB.Min = 4001 },
+			has(amounts(1, 1000), amounts(0, 1000)), 1, 0, 4001 / 1.15, false,
+			"memory_mib 1000 → 4001: 1000 is below min (4001)",
+		},
+		"at bounds that are rounded": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs.Max, p.Vertical.MemoryMiB.Max = 2.123456789, 2000.5 },
+			has(amounts(2.123457, 2001), amounts(2.123457, 2001)), 61, 0, 0, true, "",
+		},
+		"declared outside the bounds, and too early": {
+			func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs.Max = 0.5 }, has(amounts(1, 1000), amounts(0, 0)), 1, 0,
+			0, true, "",
+		},
 		"out of memory": {nil, func(u *Used) {
 			u.Requested, u.Killed = amounts(1, 1000), &At[float64]{noon.Add(time.Minute), 2500}
 		}, 3, 0, 3000, false, "memory_mib 1000 → 3"},

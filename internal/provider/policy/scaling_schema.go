@@ -296,7 +296,8 @@ func behaviourAttribute(description, window, rates string) schema.Attribute {
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"count": scalingWhole("Number of members. Set this or `percent`."),
 					"percent": scalingNumber(
-						"Percentage of the members at the beginning of the period. Set this or `count`.",
+						"Percentage of the members at the beginning of the period, rounded up; 1 member if there " +
+							"were none. Set this or `count`.",
 					),
 					"period": neededDuration("The period, from `1s` to `30m`."),
 				}},
