@@ -100,6 +100,8 @@ type At[T any] struct {
 
 // Memory is what an algorithm remembers of one metric.
 type Memory struct {
+	// Of identifies what the metric measured; empty if nothing is remembered, or that was stored by an earlier build.
+	Of string `json:"of,omitempty"`
 	// Heat belongs to [domain.HeatAlgorithm].
 	Heat int `json:"heat,omitempty"`
 	// Above and Below count the decisions in a row that found the metric beyond a threshold of

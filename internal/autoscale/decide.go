@@ -14,8 +14,9 @@ import (
 // Autoscaler makes a policy's decisions. Between decisions, it keeps nothing but what it read from the policy.
 type Autoscaler struct {
 	policy  domain.AutoscalingPolicy
-	metrics []string // the names, sorted, and follows the metrics in this order
+	metrics []string // the names, sorted; follows and measure are the metrics and their measureOf in this order
 	follows []domain.ScalingMetric
+	measure []string
 	// models are those of learned algorithms, by metric name.
 	models map[string]*qmodel.Model
 	// chooses is as in asking.
@@ -44,7 +45,11 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy), models: models,
 	}
 	for _, name := range a.metrics {
-		a.follows = append(a.follows, policy.Metrics[name])
+		measure, err := measureOf(policy.Metrics[name])
+		if err != nil {
+			return nil, err
+		}
+		a.follows, a.measure = append(a.follows, policy.Metrics[name]), append(a.measure, measure)
 	}
 	return a, nil
 }
@@ -269,16 +274,17 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	}
 	in := a.asking(d, state, seen)
 	for i, name := range a.metrics {
-		memory := state.Metrics[name]
+		memory := state.recall(name, a.measure[i])
 		d.Asked = append(d.Asked, Asked{Name: name, Value: math.NaN(), Known: true, Observed: a.follows[i].Observed()})
 		asked := &d.Asked[len(d.Asked)-1]
 		in.model = a.models[name]
 		a.askMetric(asked, &a.follows[i], &memory, seen, in)
-		state.Metrics[name] = memory
+		state.keep(name, a.measure[i], memory)
 		if !asked.Known {
 			blind = name
 		}
 	}
+	a.forgetMetrics(state)
 	d.Asked = append(d.Asked, a.times.proposals(seen.Now)...)
 	return blind
 }
