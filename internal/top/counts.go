@@ -36,7 +36,7 @@ func count(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	return line{{"  " + policy.Role + " ", plain}, shown, {fmt.Sprintf("/%d–%d", policy.Min, policy.Max), plain}}
 }
 
-// longestProgress limits how much of a hook's progress is shown, in characters.
+// longestProgress limits how much of a hook's progress is shown, in columns.
 const longestProgress = 24
 
 // hooksAtWork shows which hooks of a policy are at work, and their progress.
@@ -47,10 +47,8 @@ func hooksAtWork(r overview.Reading, policy domain.AutoscalingPolicy) line {
 			continue
 		}
 		description := ", " + string(call.Moment)
-		if progress := []rune(call.Progress); len(progress) > longestProgress {
-			description += ": " + string(progress[:longestProgress-1]) + "…"
-		} else if len(progress) > 0 {
-			description += ": " + call.Progress
+		if call.Progress != "" {
+			description += ": " + text(call.Progress, plain).cut(longestProgress).String()
 		}
 		l = append(l, span{description, plain})
 	}

@@ -330,21 +330,3 @@ func TestGPUCount(t *testing.T) {
 		}
 	}
 }
-
-func TestWrapped(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		width int
-		want  []string
-	}{
-		{"", 5, []string{""}},
-		{"one two  three", 0, []string{"one two three"}},
-		{"one two three", 7, []string{"one two", "three"}},
-		{"to unix:///run/docker.sock", 10, []string{"to", "unix:///ru", "n/docker.s", "ock"}},
-		{"–– ––", 2, []string{"––", "––"}},
-	} {
-		if diff := cmp.Diff(c.want, wrapped(c.text, c.width)); diff != "" {
-			t.Errorf("%q in %d (-want +got):\n%s", c.text, c.width, diff)
-		}
-	}
-}

@@ -3,7 +3,8 @@ package top
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
@@ -26,7 +27,7 @@ type span struct {
 	tone tone
 }
 
-// line is a row of the screen, or a cell of a table. Each of its characters takes one column.
+// line is a row of the screen, or a cell of a table.
 type line []span
 
 // text returns a line in one tone.
@@ -41,8 +42,8 @@ func (l line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// printable returns the line without control characters for the terminal, at the same width, as it contains texts of
-// others.
+// printable returns the line without control characters for the terminal, as it contains texts of others. Its width
+// stays the same.
 func (l line) printable() line {
 	shown := make(line, len(l))
 	for i, s := range l {
@@ -51,10 +52,27 @@ func (l line) printable() line {
 	return shown
 }
 
+// columns returns how many columns a text takes on the screen, once it is printable: two for a wide character, none for
+// one that is combined with the character before it. The screen measures in the same way.
+func columns(s string) int { return displaywidth.String(printable.Line(s)) }
+
+// split splits a printable text after as many characters as fit into a width, and after no fewer than least.
+func split(s string, width, least int) (fits, rest string) {
+	end, used, count := 0, 0, 0
+	for g := displaywidth.StringGraphemes(s); g.Next(); count++ {
+		used += g.Width()
+		if count >= least && used > width {
+			break
+		}
+		end += len(g.Value())
+	}
+	return s[:end], s[end:]
+}
+
 func (l line) width() int {
 	width := 0
 	for _, s := range l {
-		width += utf8.RuneCountInString(s.text)
+		width += columns(s.text)
 	}
 	return width
 }
@@ -68,14 +86,14 @@ func (l line) cut(width int) line {
 		return l
 	}
 	var part line
-	left := width - 1
-	for _, s := range l {
-		runes := []rune(s.text)
-		if len(runes) > left {
-			part = append(part, span{string(runes[:max(left, 0)]) + more, s.tone})
+	left := width - columns(more)
+	for _, s := range l.printable() {
+		fits, rest := split(s.text, left, 0)
+		if rest != "" {
+			part = append(part, span{fits + more, s.tone})
 			break
 		}
-		left -= len(runes)
+		left -= columns(s.text)
 		part = append(part, s)
 	}
 	return part
@@ -94,19 +112,32 @@ func (l line) padded(width int, right bool) line {
 // wrapped breaks a text into lines between words, and within words longer than a line; a width of 0 means unlimited.
 func wrapped(s string, width int) []string {
 	var lines []string
-	var current []rune
+	current := ""
 	for word := range strings.FieldsSeq(s) {
-		runes := []rune(word)
-		if len(current) > 0 && width > 0 && len(current)+1+len(runes) > width {
-			lines, current = append(lines, string(current)), nil
+		if current != "" && width > 0 && columns(current)+1+columns(word) > width {
+			lines, current = append(lines, current), ""
 		}
-		if len(current) > 0 {
-			current = append(current, ' ')
+		if current != "" {
+			current += " "
 		}
-		current = append(current, runes...)
-		for width > 0 && len(current) > width {
-			lines, current = append(lines, string(current[:width])), current[width:]
-		}
+		parts := broken(current+word, width)
+		last := len(parts) - 1
+		lines, current = append(lines, parts[:last]...), parts[last]
 	}
-	return append(lines, string(current))
+	return append(lines, current)
+}
+
+// broken returns a text, made printable, broken where the screen ends; a width of 0 means unlimited. A character that is
+// wider than the screen has a line of its own.
+func broken(s string, width int) []string {
+	var parts []string
+	s = printable.Line(s)
+	for width > 0 {
+		fits, rest := split(s, width, 1)
+		if rest == "" {
+			break
+		}
+		parts, s = append(parts, fits), rest
+	}
+	return append(parts, s)
 }

@@ -32,7 +32,7 @@ func (s state) logLines(width int) []line {
 		if !s.matches([]line{text(logged, plain)}) {
 			continue
 		}
-		for _, part := range broken(logged, width) {
+		for _, part := range broken(strings.ReplaceAll(logged, "\t", "    "), width) {
 			lines = append(lines, text(part, plain))
 		}
 	}
@@ -40,16 +40,6 @@ func (s state) logLines(width int) []line {
 		return []line{text("No output.", faint)}
 	}
 	return lines
-}
-
-// broken breaks a log line where the screen ends; a width of 0 means unlimited.
-func broken(s string, width int) []string {
-	var parts []string
-	runes := []rune(strings.ReplaceAll(s, "\t", "    "))
-	for width > 0 && len(runes) > width {
-		parts, runes = append(parts, string(runes[:width])), runes[width:]
-	}
-	return append(parts, string(runes))
 }
 
 // whose returns the member whose log to show: the one chosen before, or the one so many places further in the table of
