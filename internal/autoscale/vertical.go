@@ -133,8 +133,8 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	return &Resize{to, strings.Join(why, "; ")}
 }
 
-// rebounded returns the amount that the policy once set of a resource, 0 if none, within the bounds of now, and why that
-// differs; "" if it does not. The bounds are rounded as amounts are when they are set.
+// rebounded returns the amount of a resource that the policy has set earlier, 0 if none, within the present bounds, and
+// why that differs; "" if it does not. The bounds are rounded as amounts are when they are set.
 func rebounded(resource string, amount float64, bounds domain.AmountBounds) (within float64, outside string) {
 	least, most := *significant(bounds.Min), *significant(bounds.Max)
 	if resource == ResourceMemoryMiB {

@@ -15,6 +15,11 @@ func (s ScalingSource) OfRequest() bool {
 	return s.Agent != nil && (s.Agent.Measure == AgentCPUPercent || s.Agent.Measure == AgentMemoryPercent)
 }
 
+// OfRole reports whether a policy for this role measures its own members, so that there is no value without any.
+func (s ScalingSource) OfRole(role string) bool {
+	return s.Agent != nil || s.Progress != nil && (s.Progress.Role == "" || s.Progress.Role == role)
+}
+
 // DefaultAgentWindow is the time over which an agent's values are aggregated by default.
 const DefaultAgentWindow = 30 * time.Second
 

@@ -128,8 +128,11 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	if p.Min != 0 || p.Max <= 0 || len(followed) == 0 {
 		return
 	}
+	if p.Guards.AtLeast != nil {
+		return
+	}
 	for _, m := range p.Metrics {
-		if m.wakes() {
+		if m.wakes(p.Role) {
 			return
 		}
 	}
@@ -140,20 +143,22 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	}
 	ps.Add(Path{"min"}, "Cannot scale up from 0",
 		"min is 0, and once there are no members, %q would never ask for any, as they depend on existing members; "+
-			"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target, risk or "+
-			"learned with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set "+
-			"on_missing = %q",
+			"set min to 1 or more, set on_missing = %q, or add guards.at_least, a schedule that asks for 1 or more, "+
+			"or a metric of the whole (queue, ratio, external, idle_room, target, risk or learned with per = %q, or "+
+			"threshold with upper) whose source is not agent, nor progress of role %q itself",
 
-		followed, TargetTotal, MissingMax)
-	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
+		followed, MissingMax, TargetTotal, p.Role)
+	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}, {"guards", "at_least"}})
 }
 
-// wakes reports whether the metric can ask for members while there are none: its algorithm does not depend on the
-// present count or on what members report, or it asks for the maximum count if members report nothing.
-func (m ScalingMetric) wakes() bool {
+// wakes reports whether the metric can ask for members while the policy's role has none: either it then has a value, and
+// an algorithm that does not depend on the present count, or it asks for the maximum count if it has none.
+func (m ScalingMetric) wakes(role string) bool {
 	switch a := m.Algorithm; {
 	case m.MissingRule() == MissingMax:
 		return true
+	case m.MissingRule() != MissingAsValue && a.Measures() && m.Source.OfRole(role):
+		return false
 	case a.Queue != nil, a.Ratio != nil, a.External != nil, a.IdleRoom != nil:
 		return true
 	case a.Target != nil:

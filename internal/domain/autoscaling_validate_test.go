@@ -95,8 +95,23 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		return with(func(_ *AutoscalingPolicy, m *ScalingMetric) { m.Algorithm = a })
 	}
 	asleep := func(schedules map[string]ScalingSchedule, a ScalingAlgorithm) AutoscalingPolicy {
-		return with(func(p *AutoscalingPolicy, m *ScalingMetric) { p.Min, p.Schedules, m.Algorithm = 0, schedules, a })
+		return with(func(p *AutoscalingPolicy, m *ScalingMetric) {
+			p.Min, p.Schedules, p.Guards.AtLeast, m.Algorithm = 0, schedules, nil, a
+		})
 	}
+	// sourced is asleep by a threshold, with this source.
+	sourced := func(source ScalingSource, change func(m *ScalingMetric)) AutoscalingPolicy {
+		return with(func(p *AutoscalingPolicy, m *ScalingMetric) {
+			p.Min, p.Schedules, p.Guards.AtLeast = 0, nil, nil
+			m.Algorithm, m.Source = ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Upper: new(1.0)}}, source
+			change(m)
+		})
+	}
+	agent := ScalingSource{Agent: &AgentSource{Measure: AgentCPUs, Of: AgentTotal}}
+	progress := func(role string) ScalingSource {
+		return ScalingSource{Progress: &ProgressSource{Pattern: "step", Role: role}}
+	}
+	asIs := func(*ScalingMetric) {}
 	forecast := func(f Forecast) AutoscalingPolicy {
 		return with(func(_ *AutoscalingPolicy, m *ScalingMetric) { m.Forecast = &f })
 	}
@@ -569,7 +584,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		},
 		"asleep by heat": {
 			asleep(nil, ScalingAlgorithm{Heat: &HeatAlgorithm{Lower: 20, Upper: 80, Target: 50}}), "min",
-			"set min to 1 or more, add a metric of the whole",
+			"set min to 1 or more, set on_missing",
 		},
 		"woken by room": {asleep(nil, ScalingAlgorithm{IdleRoom: &IdleRoomAlgorithm{}}), "", ""},
 		"asleep by risk": {
@@ -583,7 +598,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		},
 		"asleep by a lower bound": {
 			asleep(nil, ScalingAlgorithm{Threshold: &ThresholdAlgorithm{Lower: new(1.0)}}), "min",
-			`threshold with upper) or a schedule that asks for 1 or more, or set on_missing = "max"`,
+			`set on_missing = "max", or add guards.at_least, a schedule that asks for 1 or more`,
 		},
 		"asleep, never asked to run": {asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *"}},
 			ScalingAlgorithm{Target: &TargetAlgorithm{Value: 60}}), "min", "min is 0"},
@@ -609,8 +624,25 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			"", "",
 		},
 		"asleep by what is missing": {
-			with(func(p *AutoscalingPolicy, m *ScalingMetric) { p.Min, p.Schedules, m.OnMissing = 0, nil, MissingMin }),
-			"min", "min is 0",
+			sourced(agent, func(m *ScalingMetric) { m.OnMissing = MissingMin }), "min", "min is 0",
+		},
+		"asleep by what agents measure": {
+			sourced(agent, asIs), "min", `whose source is not agent, nor progress of role "replica" itself`,
+		},
+		"asleep by its own progress":     {sourced(progress(""), asIs), "min", "min is 0"},
+		"asleep by its progress by name": {sourced(progress("replica"), asIs), "min", "min is 0"},
+		"woken by another's progress":    {sourced(progress("frontend"), asIs), "", ""},
+		"woken by a query": {
+			sourced(ScalingSource{Prometheus: &PrometheusSource{URL: "http://p:9090", Query: "up"}}, asIs), "", "",
+		},
+		"woken by agents that measure nothing": {
+			sourced(agent, func(m *ScalingMetric) { m.OnMissing = MissingMax }), "", "",
+		},
+		"woken by a value for nothing": {
+			sourced(agent, func(m *ScalingMetric) { m.OnMissing, m.MissingValue = MissingAsValue, new(2.0) }), "", "",
+		},
+		"woken by a guard": {
+			with(func(p *AutoscalingPolicy, _ *ScalingMetric) { p.Min, p.Schedules = 0, nil }), "", "",
 		},
 		"woken by a schedule": {
 			asleep(map[string]ScalingSchedule{"s": {Start: "0 8 * * *", End: "0 9 * * *", Count: 1}},

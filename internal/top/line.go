@@ -127,8 +127,8 @@ func wrapped(s string, width int) []string {
 	return append(lines, current)
 }
 
-// broken returns a text, made printable, broken where the screen ends; a width of 0 means unlimited. A character that is
-// wider than the screen has a line of its own.
+// broken returns a text, made printable, in lines that end where the screen does; a width of 0 means unlimited. A
+// character that is wider than the screen has a line of its own.
 func broken(s string, width int) []string {
 	var parts []string
 	s = printable.Line(s)
