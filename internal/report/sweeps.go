@@ -13,6 +13,31 @@ import (
 // and the file has to stay small.
 const mostRuns = 1000
 
+// shownRuns returns the runs to show, in the same order: all, or else the first ones of those that failed and of the
+// others. Failed runs take at most half of the places if the others fill the rest.
+func shownRuns(all []overview.Run) []overview.Run {
+	if len(all) <= mostRuns {
+		return all
+	}
+	places := map[bool]int{}
+	for _, r := range all {
+		places[failed(r)]++
+	}
+	places[true] = min(places[true], max(mostRuns/2, mostRuns-places[false]))
+	places[false] = mostRuns - places[true]
+	shown := make([]overview.Run, 0, mostRuns)
+	for _, r := range all {
+		if places[failed(r)]--; places[failed(r)] >= 0 {
+			shown = append(shown, r)
+		}
+	}
+	return shown
+}
+
+func failed(r overview.Run) bool {
+	return r.State == domain.RunFailed || r.State == domain.RunOutOfMemory
+}
+
 // sweepTable is a sweep with its runs.
 type sweepTable struct {
 	overview.Sweep
@@ -49,9 +74,9 @@ func (r reading) sweepTable(name string) sweepTable {
 			t.Segments = append(t.Segments, segment{string(state), n, percent, toneOfRun[state]})
 		}
 	}
-	all := t.Sweep.Runs
-	t.Hidden = max(len(all)-mostRuns, 0)
-	for _, found := range all[:len(all)-t.Hidden] {
+	shown := shownRuns(t.Sweep.Runs)
+	t.Hidden = len(t.Sweep.Runs) - len(shown)
+	for _, found := range shown {
 		t.Runs = append(t.Runs, run{
 			Key: found.Key, State: strings.ReplaceAll(string(found.State), "_", " "), Tone: toneOfRun[found.State],
 			Value: cmp.Or(found.Value, unknown), Attempt: strconv.Itoa(found.Attempts),
