@@ -151,7 +151,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}, {"guards", "at_least"}})
 }
 
-// wakes reports whether the metric can ask for members while the policy's role has none: either it then has a value, and
+// wakes reports whether the metric can ask for members while the policy's role has none: either it then has a value and
 // an algorithm that does not depend on the present count, or it asks for the maximum count if it has none.
 func (m ScalingMetric) wakes(role string) bool {
 	switch a := m.Algorithm; {

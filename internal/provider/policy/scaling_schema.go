@@ -114,8 +114,9 @@ func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 	}
 	maps.Copy(metric, more)
 	return map[string]schema.Attribute{
-		"min": neededWhole("Minimum number of members, 0 or more. With 0, something has to ask for members while there " +
-			"are none: a schedule, `guards.at_least`, or a metric that is not measured on the role's own members."),
+		"min": neededWhole("Minimum number of members, 0 or more. With 0, something has to ask for members while " +
+			"there are none: a schedule, `guards.at_least`, or a metric that is not measured on the role's own " +
+			"members."),
 		"max": neededWhole("Maximum number of members, from `min` to 10,000."),
 		"initial": scalingWhole("Initial number of members, from `min` to `max`, set as soon as possible; after " +
 			"that, the metrics decide. Defaults to the current count of the role, and to `min` in a backtest."),
