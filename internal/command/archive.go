@@ -36,7 +36,8 @@ func CheckFile(file string) error {
 }
 
 // WriteFile writes a file atomically: an existing file is only replaced once the content is complete, and a
-// failure leaves nothing behind. Devices and pipes are written directly, and so is what /dev/stdout leads to.
+// failure leaves nothing behind. It keeps its permissions; a new file can be read only by its owner, as it may contain
+// what members wrote. Devices and pipes are written directly, and so is what /dev/stdout leads to.
 func WriteFile(file string, write func(to io.Writer) error) error {
 	if err := CheckFile(file); err != nil {
 		return err
@@ -59,6 +60,11 @@ func WriteFile(file string, write func(to io.Writer) error) error {
 	defer func() { _ = os.Remove(partial.Name()) }()
 	if err := errors.Join(write(partial), partial.Close()); err != nil {
 		return err
+	}
+	if info != nil {
+		if err := os.Chmod(partial.Name(), info.Mode().Perm()); err != nil {
+			return err
+		}
 	}
 	return os.Rename(partial.Name(), file)
 }

@@ -42,6 +42,28 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// TestWriteFilePermissions: a replaced file keeps its permissions, and only its owner can read a new one.
+func TestWriteFilePermissions(t *testing.T) {
+	folder := t.TempDir()
+	link := filepath.Join(folder, "link")
+	must(t, os.Symlink(filepath.Join(folder, "shared"), link))
+	for _, c := range []struct {
+		file          string
+		before, after os.FileMode
+	}{{"new", 0, 0o600}, {"shared", 0o664, 0o664}, {"link", 0, 0o664}, {"fixed", 0o444, 0o444}} {
+		file := filepath.Join(folder, c.file)
+		if c.before != 0 {
+			must(t, os.WriteFile(file, []byte("old"), 0o600))
+			must(t, os.Chmod(file, c.before))
+		}
+		must(t, WriteFile(file, writeText))
+		info, err := os.Stat(file)
+		if must(t, err); info.Mode() != c.after {
+			t.Errorf("%s has %v, want %v", c.file, info.Mode(), c.after)
+		}
+	}
+}
+
 // TestWriteNoFile: a folder is refused before the work, and what is no regular file is written, not replaced.
 func TestWriteNoFile(t *testing.T) {
 	folder := t.TempDir()
