@@ -2,7 +2,6 @@ package overview
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -24,20 +23,8 @@ type Sweeps struct {
 // ReadSweeps reads the sweeps of a cluster.
 func ReadSweeps(ctx context.Context, e engine.Engine) (s Sweeps, err error) {
 	reconciler := reconcile.Reconciler{Engine: e}
-	documents, err := engine.List[domain.SweepDocument](ctx, e)
-	if err != nil || len(documents) == 0 {
+	if s.Found, err = reconciler.AllSweeps(ctx); err != nil || len(s.Found) == 0 {
 		return s, err
-	}
-	s.Found = map[string]reconcile.Sweep{}
-	for name := range documents {
-		found, err := reconciler.SweepRuns(ctx, name)
-		if errors.Is(err, engine.ErrNotFound) {
-			continue // destroyed in the meantime
-		}
-		if err != nil {
-			return s, err
-		}
-		s.Found[name] = found
 	}
 	s.Waits, err = reconciler.SweepOutlook(ctx)
 	return s, err

@@ -73,6 +73,26 @@ func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
 	return found, cmp.Or(err, incomplete)
 }
 
+// AllSweeps returns the sweeps of a cluster with the state of their runs, by name, without those destroyed meanwhile.
+func (r Reconciler) AllSweeps(ctx context.Context) (map[string]Sweep, error) {
+	documents, err := engine.List[domain.SweepDocument](ctx, r.Engine)
+	if err != nil {
+		return nil, err
+	}
+	sweeps := make(map[string]Sweep, len(documents))
+	for name := range documents {
+		found, err := r.SweepRuns(ctx, name)
+		if errors.Is(err, engine.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		sweeps[name] = found
+	}
+	return sweeps, nil
+}
+
 // remembered returns the stored state of a sweep's runs, by key.
 func (r Reconciler) remembered(ctx context.Context, doc domain.SweepDocument) (map[string]domain.Run, error) {
 	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)

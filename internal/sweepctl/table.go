@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
@@ -22,21 +21,18 @@ const unknown = "–"
 
 // list writes a line for each sweep of a cluster.
 func list(ctx context.Context, r reconcile.Reconciler, out io.Writer) error {
-	documents, err := engine.List[domain.SweepDocument](ctx, r.Engine)
+	sweeps, err := r.AllSweeps(ctx)
 	if err != nil {
 		return err
 	}
-	if len(documents) == 0 {
+	if len(sweeps) == 0 {
 		_, _ = fmt.Fprintln(out, "There are no sweeps.")
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "SWEEP\tRUNS\tLEFT\tCREATED\tBY")
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		found, err := r.SweepRuns(ctx, name)
-		if err != nil {
-			return err
-		}
+	for _, name := range slices.Sorted(maps.Keys(sweeps)) {
+		found := sweeps[name]
 		s := sweep.Summarise(found.Document, found.Spec, found.Runs)
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, s, leftOf(s),
 			found.Document.Since.Local().Format(time.DateTime), printable.Line(found.Document.By))
