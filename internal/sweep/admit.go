@@ -142,8 +142,9 @@ type decision struct {
 // admit starts runs of a sweep, and says why the remaining ones wait.
 func (d *decision) admit(q Queue) (why string) {
 	s := q.Spec
-	bound, bounded := d.limit(s)
-	free := bound - len(d.occupied[s.Name].Assignments)
+	active := len(d.occupied[s.Name].Assignments)
+	bound, bounded := d.limit(s, active)
+	free := bound - active
 	candidates, waiting, late := d.waiting(q, min(max(free, 0), startedAtOnce))
 	switch {
 	case waiting == 0:
@@ -220,11 +221,13 @@ func withRoles(doc domain.GroupDocument, s domain.Sweep, keys []string) domain.G
 // cpuTolerance absorbs the rounding of sums of fractional CPUs.
 const cpuTolerance = 1e-6
 
-// limit returns how many runs of a sweep may be active at a time, and describes that limit. Runs that request nothing
-// are limited by the number of CPUs, unless the best number is being measured.
-func (d *decision) limit(s domain.Sweep) (most int, why string) {
+// limit returns how many runs of a sweep may be active at a time, and why no more start once it is reached. More are
+// active already if it was lowered. Runs that request nothing are limited by the number of CPUs, unless the best number
+// is being measured.
+func (d *decision) limit(s domain.Sweep, active int) (most int, why string) {
 	if s.MaxParallel != nil {
-		return *s.MaxParallel, fmt.Sprintf("max_parallel is %d, and %[1]d are running", *s.MaxParallel)
+		most = *s.MaxParallel
+		return most, fmt.Sprintf("max_parallel is %d, and %d are running", most, max(active, most))
 	}
 	if _, measured := d.levels[s.Name]; measured || s.GPUs != nil || s.Resources.CPUs > 0 || s.Resources.MemoryMiB > 0 {
 		return math.MaxInt, ""

@@ -99,19 +99,20 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"max_parallel": {
 			cluster: Cluster{Hosts: hostsOf(9, "a")}, queues: []Queue{queueOf(atMost(2, sweepOf("a", 9)))},
-			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"max_parallel is 2"}},
+			starts: []string{"a/r0 on a", "a/r1 on a"},
+			waits:  map[string][]string{"a": {"max_parallel is 2, and 2 are running"}},
 		},
 		"max_parallel counts those that are on": {
 			cluster: Cluster{Hosts: hostsOf(9, "a")},
 			queues:  []Queue{queueOf(atMost(2, sweepOf("a", 9))).with(map[string]domain.Run{"r5": running("a", noon)})},
-			starts:  []string{"a/r0 on a"}, waits: map[string][]string{"a": {"max_parallel is 2"}},
+			starts:  []string{"a/r0 on a"}, waits: map[string][]string{"a": {"max_parallel is 2, and 2 are running"}},
 		},
 		"max_parallel was lowered": {
 			cluster: Cluster{Hosts: hostsOf(9, "a")},
 			queues: []Queue{queueOf(atMost(1, sweepOf("a", 9))).with(map[string]domain.Run{
 				"r5": running("a", noon), "r6": running("a", noon),
 			})},
-			waits: map[string][]string{"a": {"max_parallel is 1"}},
+			waits: map[string][]string{"a": {"max_parallel is 1, and 2 are running"}},
 		},
 		"max_parallel keeps nobody else": {
 			cluster: small, queues: []Queue{queueOf(atMost(1, sweepOf("a", 9))), queueOf(sweepOf("b", 1))},
