@@ -41,6 +41,13 @@ func (p AutoscalingPolicy) Validate() Problems {
 	for _, name := range slices.Sorted(maps.Keys(p.Schedules)) {
 		at := Path{"schedules", Key(name)}
 		checkLabel(&ps, at, "schedule", name)
+		if _, taken := p.Metrics[name]; taken {
+			ps.Add(at, "Name used twice",
+				"%q is also the name of a metric, and decisions and Prometheus metrics distinguish them by name only; "+
+					"use another name",
+				name)
+			ps.DecidedBy([]Path{at, {"metrics", Key(name)}})
+		}
 		p.validateSchedule(&ps, at, p.Schedules[name])
 	}
 	p.validateWaking(&ps)

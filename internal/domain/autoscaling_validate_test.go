@@ -176,6 +176,10 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			policy(func(p *AutoscalingPolicy) { p.Metrics[""] = p.Metrics["queue"] }), `metrics[""]`,
 			`must have 1 to 63 printable characters, got ""`,
 		},
+		"a schedule named as a metric": {
+			policy(func(p *AutoscalingPolicy) { p.Schedules["queue"] = p.Schedules["day"] }), `schedules["queue"]`,
+			`"queue" is also the name of a metric`,
+		},
 		"a schedule with lines": {
 			policy(func(p *AutoscalingPolicy) { p.Schedules["a\nb"] = p.Schedules["day"] }), `schedules["a\nb"]`,
 			`must have 1 to 63 printable characters, got "a\nb"`,

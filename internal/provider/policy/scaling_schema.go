@@ -131,8 +131,8 @@ func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 			NestedObject: schema.NestedAttributeObject{Attributes: metric},
 		},
 		"schedules": schema.MapNestedAttribute{
-			MarkdownDescription: "Minimum counts for certain times, by arbitrary names. The count is higher if a " +
-				"metric asks for more.",
+			MarkdownDescription: "Minimum counts for certain times, by arbitrary names that no metric has. The " +
+				"count is higher if a metric asks for more.",
 			Optional:   true,
 			Validators: []validator.Map{mapvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
