@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +130,62 @@ func TestCIUsage(t *testing.T) {
 		for name, part := range lines {
 			if diff := cmp.Diff(whole[name], part); diff != "" {
 				t.Errorf("%s begins with another %s than %s (-want +got):\n%s", file, name, example, diff)
+			}
+		}
+	}
+}
+
+// README and guide show the pipelines of the examples, and the guide how to pass each secret to the GitHub workflow.
+func TestCIDocuments(t *testing.T) {
+	const examples, guide = "examples/ci", "templates/guides/continuous-integration.md"
+	_, jobs, _ := strings.Cut(read(t, examples, "github/submit.yml"), "\njobs:\n")
+	jobs = "jobs:\n" + jobs
+	for page, pipelines := range map[string][]string{
+		guide: {jobs, read(t, examples, "gitlab/.gitlab-ci.yml")}, examples + "/README.md": {jobs},
+	} {
+		for _, want := range pipelines {
+			if !strings.Contains(read(t, page), "```yaml\n"+want+"```\n") {
+				t.Errorf("%s does not show\n%s", page, want)
+			}
+		}
+	}
+	var workflow gitHubWorkflow
+	readYAML(t, filepath.Join(workflows, "submit.yml"), &workflow)
+	if len(workflow.On.Call.Secrets) == 0 {
+		t.Error("the workflow takes no secrets")
+	}
+	for name := range workflow.On.Call.Secrets {
+		if pass := name + ": ${{ secrets." + name + " }}\n"; !strings.Contains(read(t, guide), pass) {
+			t.Errorf("the guide does not show %q", pass)
+		}
+	}
+}
+
+// Terraform's image runs scripts without its entrypoint, and gets what it lacks. A shell executor, which has no image
+// and may have no apk, uses the machine's.
+func TestCIGitLabImage(t *testing.T) {
+	image := regexp.MustCompile(`^hashicorp/terraform:\d+\.\d+$`)
+	for file, name := range map[string]string{"submit.yml": ".trainyard-submit", "drift.yml": "drift"} {
+		job := readGitLab(t, filepath.Join(ciExamples, "gitlab", file), name)
+		if !image.MatchString(job.Image.Name) || !slices.Equal(job.Image.Entrypoint, []string{""}) {
+			t.Errorf("%s runs in %+v, want a version of hashicorp/terraform without its entrypoint", file, job.Image)
+		}
+		for _, present := range []string{"curl", "apk"} {
+			folder := t.TempDir()
+			program := "#!/bin/sh\necho \"" + present + " $*\"\n"
+			err := os.WriteFile(filepath.Join(folder, present), []byte(program), 0o700) //nolint:gosec // it is to be run
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := exec.Command("/bin/sh", "-euc", strings.Join(job.BeforeScript, "\n")) //nolint:gosec // the example
+			command.Env = []string{"PATH=" + folder}
+			output, err := command.CombinedOutput()
+			want := ""
+			if present == "apk" && len(job.BeforeScript) > 0 {
+				want = "apk add --no-cache curl\n"
+			}
+			if err != nil || string(output) != want {
+				t.Errorf("%s prepares a machine that has only %s by %q, want %q: %v", file, present, output, want, err)
 			}
 		}
 	}

@@ -95,7 +95,7 @@ func TestAccDriftToSlack(t *testing.T) {
 			"secrets.TRAINYARD_ENV": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
 		}),
 		"GitLab": gitLab(t, filepath.Join(ciExamples, "gitlab/drift.yml"), "drift", map[string]string{
-			"CI_JOB_URL": link, "TRAINYARD_ENV": variables, "SLACK_WEBHOOK_URL": hook.url,
+			"CI_PIPELINE_SOURCE": "schedule", "CI_JOB_URL": link, "TRAINYARD_ENV": variables, "SLACK_WEBHOOK_URL": hook.url,
 		}),
 	}
 	p.terraform("apply", "-auto-approve")

@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -112,82 +110,6 @@ func (p *project) terraform(args ...string) {
 			p.Fatalf("terraform %s: %v\n%s", call, err, output)
 		}
 	}
-}
-
-// pipeline is a job as its service runs it.
-type pipeline struct {
-	shell  []string
-	script string
-	env    map[string]string
-	folder string
-}
-
-// expression matches a GitHub expression.
-var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
-
-// gitHub returns the script of a GitHub workflow's job: its only step that is not an action. values replace the
-// expressions.
-func gitHub(t *testing.T, file, job string, values map[string]string) pipeline {
-	t.Helper()
-	var workflow struct {
-		Permissions map[string]string
-		Jobs        map[string]struct {
-			Steps []struct {
-				Run    string
-				Folder string `yaml:"working-directory"`
-				Env    map[string]string
-			}
-		}
-	}
-	readYAML(t, file, &workflow)
-	if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
-		t.Errorf("%s has the permissions %v, and needs no more than to read the contents", file, workflow.Permissions)
-	}
-	p := pipeline{shell: []string{"bash", "-e"}, env: map[string]string{"GITHUB_ACTIONS": "true"}}
-	resolve := func(text string) string {
-		return expression.ReplaceAllStringFunc(text, func(found string) string {
-			name := expression.FindStringSubmatch(found)[1]
-			value, known := values[name]
-			if !known {
-				t.Errorf("%s uses %s, and this test has no value of it", file, name)
-			}
-			return value
-		})
-	}
-	for _, step := range workflow.Jobs[job].Steps {
-		if step.Run == "" {
-			continue
-		}
-		if p.script != "" {
-			t.Fatalf("%s has several steps that run something", file)
-		}
-		p.script, p.folder = step.Run, resolve(step.Folder)
-		for name, value := range step.Env {
-			p.env[name] = resolve(value)
-		}
-	}
-	return p
-}
-
-// gitLab returns the script of a GitLab job, with these variables.
-func gitLab(t *testing.T, file, job string, variables map[string]string) pipeline {
-	t.Helper()
-	var jobs map[string]yaml.Node
-	readYAML(t, file, &jobs)
-	var found struct {
-		Variables map[string]string
-		Script    []string
-	}
-	node := jobs[job]
-	if err := node.Decode(&found); err != nil {
-		t.Fatal(err)
-	}
-	p := pipeline{shell: []string{"sh", "-e"}, script: strings.Join(found.Script, "\n"), env: found.Variables}
-	maps.Copy(p.env, variables)
-	for name, value := range p.env {
-		p.env[name] = os.Expand(value, func(name string) string { return variables[name] })
-	}
-	return p
 }
 
 func readYAML(t *testing.T, file string, into any) {

@@ -21,12 +21,13 @@ func (p *project) submissions(run string) map[string]pipeline {
 		"TRAINYARD_FOLDER": p.folder, "CI_COMMIT_SHA": commit, "CI_JOB_ID": run,
 		"TRAINYARD_ENV": variables, // as a project variable
 	}
+	reusable := filepath.Join(workflows, "submit.yml")
+	gitHubValues := called(p.T, filepath.Join(ciExamples, "github/submit.yml"), "train", reusable, map[string]string{
+		"github.sha": commit, "github.run_id": run, "github.run_attempt": "1",
+		"secrets.TRAINYARD_ENV": variables, // as a secret of the repository
+	})
 	return map[string]pipeline{
-		"GitHub": gitHub(p.T, filepath.Join(workflows, "submit.yml"), "submit", map[string]string{
-			"inputs.folder": p.folder, "inputs.group": "", "github.sha": commit, "github.run_id": run,
-			"github.run_attempt":        "1",
-			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "", "secrets.TRAINYARD_ENV": variables,
-		}),
+		"GitHub": gitHub(p.T, reusable, "submit", gitHubValues),
 		"GitLab": gitLab(p.T, filepath.Join(ciExamples, "gitlab/submit.yml"), ".trainyard-submit", gitLabVariables),
 	}
 }
