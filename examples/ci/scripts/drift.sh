@@ -9,7 +9,16 @@ case $status in
 0) exit 0 ;;
 2)
   found='differs from its configuration'
-  changes=$("$tf" show -no-color "$work/plan" | grep -E '^(Plan:|  # )' | head -n 20) || changes=
+  changes=$("$tf" show -no-color "$work/plan" | awk '
+    /^Plan:/ { summary = $0 "\n" }
+    /^  # / && ++count <= 20 { resources = resources $0 "\n" }
+    /^Changes to Outputs:/ { ending = 1 }
+    ending && /^  [-+~] / { outputs = outputs " " $2 }
+    END {
+      printf "%s%s", summary, resources
+      if (count > 20) print "  and " (count - 20) " more"
+      if (outputs) print "Outputs:" outputs
+    }') || changes=
   [ -z "$changes" ] || found="$found:
 $changes"
   ;;

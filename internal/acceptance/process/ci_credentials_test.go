@@ -12,25 +12,29 @@ import (
 	"testing"
 )
 
-// runCredentials runs credentials.sh and a command that exits with 3, with this environment and these programs in place
-// of OpenSSH's, and returns the exit code.
-func runCredentials(t *testing.T, home string, env []string, programs map[string]string) (code int, output string) {
+// runScript runs a shell script with this environment and these programs in place of others, and returns its exit code.
+func runScript(t *testing.T, script, home string, env []string, programs map[string]string) (code int, output string) {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join(ciExamples, "scripts/credentials.sh"))
 	for name, program := range programs {
 		content := []byte("#!/bin/sh\n" + program)
-		err = errors.Join(err, os.WriteFile(filepath.Join(home, name), content, 0o700)) //nolint:gosec // it is to be run
+		err := os.WriteFile(filepath.Join(home, name), content, 0o700) //nolint:gosec // it is to be run
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command("sh", "-c", string(script)+"exit 3\n")
-	command.Env = append(env, "HOME="+home, "PATH="+home+":"+os.Getenv("PATH"))
+	command := exec.Command("sh", "-c", script)
+	command.Env = append([]string{"HOME=" + home, "PATH=" + home + ":" + os.Getenv("PATH")}, env...)
 	text, err := command.CombinedOutput()
 	if command.ProcessState == nil {
 		t.Fatal(err)
 	}
 	return command.ProcessState.ExitCode(), string(text)
+}
+
+// runCredentials runs credentials.sh and a command that exits with 3.
+func runCredentials(t *testing.T, home string, env []string, programs map[string]string) (code int, output string) {
+	t.Helper()
+	return runScript(t, read(t, "examples/ci/scripts/credentials.sh")+"exit 3\n", home, env, programs)
 }
 
 // agent is a process in place of an SSH agent.

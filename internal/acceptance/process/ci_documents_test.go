@@ -171,21 +171,16 @@ func TestCIGitLabImage(t *testing.T) {
 			t.Errorf("%s runs in %+v, want a version of hashicorp/terraform without its entrypoint", file, job.Image)
 		}
 		for _, present := range []string{"curl", "apk"} {
-			folder := t.TempDir()
-			program := "#!/bin/sh\necho \"" + present + " $*\"\n"
-			err := os.WriteFile(filepath.Join(folder, present), []byte(program), 0o700) //nolint:gosec // it is to be run
-			if err != nil {
-				t.Fatal(err)
-			}
-			command := exec.Command("/bin/sh", "-euc", strings.Join(job.BeforeScript, "\n")) //nolint:gosec // the example
-			command.Env = []string{"PATH=" + folder}
-			output, err := command.CombinedOutput()
+			home := t.TempDir()
+			code, output := runScript(t, "set -e\n"+strings.Join(job.BeforeScript, "\n"), home,
+				[]string{"PATH=" + home}, map[string]string{present: "echo " + present + " \"$@\"\n"})
 			want := ""
 			if present == "apk" && len(job.BeforeScript) > 0 {
 				want = "apk add --no-cache curl\n"
 			}
-			if err != nil || string(output) != want {
-				t.Errorf("%s prepares a machine that has only %s by %q, want %q: %v", file, present, output, want, err)
+			if code != 0 || output != want {
+				t.Errorf("%s prepares a machine that has only %s by %q, want %q; exit code %d", file, present, output,
+					want, code)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -82,6 +83,44 @@ func (p *project) patrol(job pipeline, hook *webhook, code int, texts ...string)
 	return output
 }
 
+// The message begins with the plan's summary, however many resources differ, and names outputs, without values.
+func TestCIDriftMessage(t *testing.T) {
+	var many, shown strings.Builder
+	for i := range 25 {
+		header := fmt.Sprintf("  # trainyard_group.service[%d] will be updated in-place\n", i)
+		many.WriteString(header + "  ~ resource \"trainyard_group\" \"service\" {\n      ~ command = \"hunter2\"\n")
+		if i < 20 {
+			shown.WriteString(header)
+		}
+	}
+	const (
+		summary = "Plan: 0 to add, 25 to change, 0 to destroy.\n"
+		outputs = "\nChanges to Outputs:\n  ~ phase   = \"hunter2\"\n  + members = {\n      + a = \"hunter2\"\n    }\n"
+		named   = "Outputs: phase members\n"
+	)
+	shown.WriteString("  and 5 more\n")
+	for name, c := range map[string]struct{ plan, want string }{
+		"many resources": {many.String() + summary, summary + shown.String()},
+		"only outputs":   {outputs, named},
+		"both":           {many.String() + summary + outputs, summary + shown.String() + named},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := read(t, "examples/ci/scripts/credentials.sh") + read(t, "examples/ci/scripts/drift.sh")
+			env := []string{"PLAN=" + c.plan, "TRAINYARD_NAME=service", "SLACK_WEBHOOK_URL=http://127.0.0.1"}
+			code, output := runScript(t, script, t.TempDir(), env, map[string]string{
+				"terraform": "case $1 in plan) exit 2 ;; show) printf %s \"$PLAN\" ;; esac\n",
+				"curl":      "for last; do :; done; cat \"${last#@}\"\n", // the message
+			})
+			var message struct{ Text string }
+			err := json.Unmarshal([]byte(output), &message)
+			want := "service differs from its configuration:\n" + strings.TrimSuffix(c.want, "\n")
+			if err != nil || message.Text != want || code != 2 {
+				t.Errorf("exit code %d, not 2, or not the message %q: %v\n%s", code, want, err, output)
+			}
+		})
+	}
+}
+
 // Slack is notified if what runs differs from the configuration or is unhealthy, and otherwise not.
 func TestAccDriftToSlack(t *testing.T) {
 	p := newProject(t, "service", "service", "drift-lab")
@@ -95,7 +134,8 @@ func TestAccDriftToSlack(t *testing.T) {
 			"secrets.TRAINYARD_ENV": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
 		}),
 		"GitLab": gitLab(t, filepath.Join(ciExamples, "gitlab/drift.yml"), "drift", map[string]string{
-			"CI_PIPELINE_SOURCE": "schedule", "CI_JOB_URL": link, "TRAINYARD_ENV": variables, "SLACK_WEBHOOK_URL": hook.url,
+			"CI_PIPELINE_SOURCE": "schedule", "CI_JOB_URL": link, "TRAINYARD_ENV": variables,
+			"SLACK_WEBHOOK_URL": hook.url,
 		}),
 	}
 	p.terraform("apply", "-auto-approve")
@@ -110,9 +150,9 @@ func TestAccDriftToSlack(t *testing.T) {
 		return len(observed) == 1
 	})
 	for _, job := range services {
-		p.patrol(job, hook, 2, "service differs from its configuration:\n",
-			"\n  # trainyard_group.service will be updated in-place\n",
-			"\nPlan: 0 to add, 1 to change, 0 to destroy.\n"+link)
+		p.patrol(job, hook, 2, "service differs from its configuration:\n"+
+			"Plan: 0 to add, 1 to change, 0 to destroy.\n"+
+			"  # trainyard_group.service will be updated in-place\n", "\n"+link)
 	}
 	named := services["GitLab"]
 	named.env["TRAINYARD_NAME"] = `a "service" of <lab> & \co`
