@@ -106,6 +106,35 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
+// Dependabot updates all workflows with actions together.
+func TestDependabotUpdatesActions(t *testing.T) {
+	var config struct {
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directories []string
+			Groups      map[string]struct{ Patterns []string }
+		}
+	}
+	readYAML(t, filepath.Join(root, ".github/dependabot.yml"), &config)
+	for _, update := range config.Updates {
+		if update.Ecosystem != "github-actions" {
+			continue
+		}
+		// "/" means the folder .github/workflows.
+		if want := []string{"/", "/examples/ci/github"}; !slices.Equal(update.Directories, want) {
+			t.Errorf("it updates the actions in %q, want %q", update.Directories, want)
+		}
+		for _, group := range update.Groups {
+			if slices.Equal(group.Patterns, []string{"*"}) {
+				return
+			}
+		}
+		t.Errorf("it updates actions in the groups %v, want one of all", update.Groups)
+		return
+	}
+	t.Error("it does not update actions")
+}
+
 // The pipelines that others include begin with the lines that include them.
 func TestCIUsage(t *testing.T) {
 	for file, example := range map[string]string{
