@@ -3,11 +3,14 @@
 package acceptance
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/filesource"
 )
 
 // The folders of this repository, relative to a package of tests.
@@ -19,9 +22,47 @@ const (
 // WithModules copies the modules into a workspace.
 func WithModules(w *acctest.Workspace) {
 	w.Helper()
-	if err := os.CopyFS(filepath.Join(w.Dir, "modules"), os.DirFS(Modules)); err != nil {
+	if err := Copy(filepath.Join(w.Dir, "modules"), Modules); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// Copy copies a folder of this repository, without what git ignores: an environment, settings and the state of a user
+// who tried an example.
+func Copy(to, folder string) error {
+	ignored, err := os.ReadFile("../../../.gitignore")
+	if err != nil {
+		return err
+	}
+	source := filesource.Source{Path: folder, Excludes: strings.Split(string(ignored), "\n")}
+	content, err := source.Read(context.Background())
+	if err != nil {
+		return err
+	}
+	for _, file := range content.Tree {
+		path := filepath.Join(to, file.Path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return err
+		}
+		if file.Link != "" {
+			if err := os.Symlink(file.Link, path); err != nil {
+				return err
+			}
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, file.Path))
+		if err != nil {
+			return err
+		}
+		mode := os.FileMode(0o640)
+		if file.Executable {
+			mode = 0o750
+		}
+		if err := os.WriteFile(path, text, mode); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var onBareHosts = regexp.MustCompile(`(?m)^\s*engine\s*=\s*"systemd"`)

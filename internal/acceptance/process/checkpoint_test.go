@@ -5,7 +5,6 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -20,7 +19,7 @@ func TestSystemCheckpoint(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "dask"), "python3")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "checkpoint-lab"
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "checkpoint"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "checkpoint")))
 	train := func(folder, waitFor string) {
 		w.Write("terraform.tfvars", fmt.Sprintf("python = %q\nfolder = %q\n", python, folder))
 		w.Write("digits_override.tf", l.providerBlock()+fmt.Sprintf(`

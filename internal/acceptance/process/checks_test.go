@@ -3,7 +3,6 @@
 package process_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ import (
 func TestAccChecks(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 1)...)
 	w.files.Cluster = "checked-lab"
-	w.must(os.CopyFS(w.terraform.Dir, os.DirFS(filepath.Join(acceptance.Examples, "checks"))))
+	w.must(acceptance.Copy(w.terraform.Dir, filepath.Join(acceptance.Examples, "checks")))
 	w.terraform.Write("pool.tf", acceptance.Pool("p", w.named(0)))
 	// An override adds what the example leaves out.
 	train := func(run string) {

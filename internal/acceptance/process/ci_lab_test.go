@@ -43,7 +43,7 @@ func newProject(t *testing.T, example, folder, cluster string) *project {
 	acceptance.Test(t)
 	p := &project{lab: openLab(t), repository: t.TempDir(), folder: folder, backend: serveStates(t)}
 	p.files.Cluster = cluster
-	p.must(os.CopyFS(filepath.Join(p.repository, folder), os.DirFS(filepath.Join(ciExamples, example))))
+	p.must(acceptance.Copy(filepath.Join(p.repository, folder), filepath.Join(ciExamples, example)))
 	p.git("init", "--quiet")
 	p.commit()
 	p.env = append(os.Environ(), "HOME="+t.TempDir(), "TRAINYARD_TERRAFORM="+acctest.Terraform(t),

@@ -5,7 +5,6 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -35,7 +34,7 @@ func TestSystemDask(t *testing.T) {
 	programs := acceptance.Python(t, "dask")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "dask-lab"
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "dask"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "dask")))
 	w.Env("TMPDIR", t.TempDir()) // workers create their folders here
 	w.Write("terraform.tfvars", fmt.Sprintf("dask = %q\npython = %q\nport = %d\n",
 		filepath.Join(programs, "dask"), filepath.Join(programs, "python3"), l.port))

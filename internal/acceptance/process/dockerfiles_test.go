@@ -213,7 +213,7 @@ func TestImagesWithoutTerraformFiles(t *testing.T) {
 		}
 		for _, dockerfile := range dockerfiles {
 			folder := filepath.Join(t.TempDir(), "folder")
-			err := os.CopyFS(folder, os.DirFS(filepath.Dir(dockerfile)))
+			err := acceptance.Copy(folder, filepath.Dir(dockerfile))
 			before := digest(folder)
 			for _, file := range []string{"terraform.tfstate", ".terraform/modules/modules.json"} {
 				file = filepath.Join(folder, file)

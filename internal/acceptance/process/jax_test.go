@@ -5,7 +5,6 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -41,7 +40,7 @@ func TestSystemJAX(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "jax-lab"
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "jax"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "jax")))
 	w.Write("terraform.tfvars", fmt.Sprintf("python = %q\n", python))
 	// An override changes the example's values.
 	train := func(ranks int, waitFor string) {

@@ -18,7 +18,7 @@ func TestAccLearnedExample(t *testing.T) {
 	example := filepath.Join(acceptance.Examples, "learned")
 	acceptance.RequiresAsIn(t, example)
 	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
-	if err := os.CopyFS(w.Dir, os.DirFS(example)); err != nil {
+	if err := acceptance.Copy(w.Dir, example); err != nil {
 		t.Fatal(err)
 	}
 	w.Must("plan")

@@ -5,7 +5,6 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -43,7 +42,7 @@ func TestSystemMPI(t *testing.T) {
 	programs := acceptance.Python(t, "mpi")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "mpi-lab"
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "mpi"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "mpi")))
 	w.Write("terraform.tfvars", fmt.Sprintf("mpiexec = %q\nproxy = %q\npython = %q\nport = %d\n",
 		filepath.Join(programs, "mpiexec"), filepath.Join(programs, "hydra_pmi_proxy"),
 		filepath.Join(programs, "python3"), l.port))

@@ -28,7 +28,7 @@ print(eval(code[-1]))
 func TestSystemNotebook(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "notebook"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "notebook")))
 	w.Write("terraform.tfvars", "python = "+strconv.Quote(python)+"\noutput_dir = "+strconv.Quote(t.TempDir())+"\n")
 	w.Write("state_override.tf", l.providerBlock())
 
@@ -61,7 +61,7 @@ func TestSystemNotebook(t *testing.T) {
 // The module that the guide makes passes its own tests.
 func TestAccNotebookModule(t *testing.T) {
 	w, l := newWorkspace(t)
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "notebook"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "notebook")))
 	acceptance.RequiresAsIn(t, filepath.Join(w.Dir, "digits"))
 	w.Write("state_override.tf", l.providerBlock())
 	w.Must("-chdir=digits", "get")

@@ -5,7 +5,6 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -51,7 +50,7 @@ func TestSystemPyTorchGPUs(t *testing.T) {
 	l := &lab{
 		T: t, files: statedir.Dir{Root: w.StateDir, Cluster: "pytorch-lab"}, port: freePorts(t), provider: program,
 	}
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "pytorch"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "pytorch")))
 	allowed := []string{devices[4].UUID, devices[5].UUID}
 	w.Write("terraform.tfvars",
 		fmt.Sprintf("python = %q\nranks = 2\ngpus = { local = %s }\n", python, acceptance.List(allowed...)))
@@ -94,7 +93,7 @@ func TestSystemPyTorchElastic(t *testing.T) {
 	python := acceptance.Torch(t)
 	w, l := newWorkspace(t)
 	l.files.Cluster = "elastic-lab"
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "pytorch-elastic"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "pytorch-elastic")))
 	w.Write("terraform.tfvars", fmt.Sprintf("python = %q\nport = %d\nfolder = %q\n", python, l.port, t.TempDir()))
 	train := func(waitFor string) {
 		w.Write("digits_override.tf", l.providerBlock()+fmt.Sprintf(`

@@ -33,7 +33,7 @@ func TestSystemRay(t *testing.T) {
 	programs := acceptance.Python(t, "ray")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "ray-lab"
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "ray"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "ray")))
 	temp, err := os.MkdirTemp("/tmp", "ray") //nolint:usetesting // a test's own folder is too long for socket paths
 	l.must(err)
 	t.Cleanup(func() { l.must(os.RemoveAll(temp)) })

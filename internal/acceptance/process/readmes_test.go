@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
 // What is wrong with a line of a shell block that is pasted into a terminal.
@@ -61,19 +64,19 @@ func faults(page string) (found []string) {
 // The commands in the READMEs of examples and modules run after copy and paste.
 func TestReadmesRunAsCopied(t *testing.T) {
 	for _, folder := range []string{"examples", "modules"} {
-		files := os.DirFS(filepath.Join(root, folder))
-		err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
+		copied := t.TempDir()
+		if err := acceptance.Copy(copied, filepath.Join(root, folder)); err != nil {
+			t.Fatal(err)
+		}
+		err := filepath.WalkDir(copied, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.Name() != "README.md" {
 				return err
-			case entry.Name() == "venv": // made by such a command
-				return fs.SkipDir
-			case entry.Name() == "README.md":
-				for _, fault := range faults(read(t, folder, path)) {
-					t.Errorf("%s/%s has %s", folder, path, fault)
-				}
 			}
-			return nil
+			content, err := os.ReadFile(path)
+			for _, fault := range faults(string(content)) {
+				t.Errorf("%s of %s has %s", strings.TrimPrefix(path, copied+"/"), folder, fault)
+			}
+			return err
 		})
 		if err != nil {
 			t.Error(err)
@@ -104,5 +107,40 @@ func TestReadmeFaults(t *testing.T) {
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
 			t.Errorf("%q has %q, want %q", page, got, want)
 		}
+	}
+}
+
+// Tests copy an example without what a user who followed its README has left there.
+func TestCopiesLeaveOutIgnored(t *testing.T) {
+	example, copied := t.TempDir(), t.TempDir()
+	for _, file := range []string{
+		"main.tf", "digits/main.tf", "run.sh", ".gitignore", "venv/bin/python3", "checkpoints/digits.npz",
+		"digits-trainer", "terraform.tfvars", "terraform.tfstate", ".terraform/modules/modules.json", ".terraform.lock.hcl",
+	} {
+		path, content := filepath.Join(example, file), ""
+		if file == ".gitignore" {
+			content = "/digits-trainer\n"
+		}
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(content), 0o700)) //nolint:gosec // run.sh is to be run
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := acceptance.Copy(copied, example); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := filepath.WalkDir(copied, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			got = append(got, strings.TrimPrefix(path, copied+"/"))
+		}
+		return err
+	})
+	if want := []string{".gitignore", "digits/main.tf", "main.tf", "run.sh"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("it has %q, want %q: %v", got, want, err)
+	}
+	if info, err := os.Stat(filepath.Join(copied, "run.sh")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("run.sh can't be run: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestSystemCheckpointOnSwarm(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
 	w := newSwarmWorkspace(newSwarmLab(t, bed, "checkpoint-lab"))
-	w.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "checkpoint"))))
+	w.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "checkpoint")))
 	var hosts strings.Builder
 	for _, node := range bed.Nodes {
 		fmt.Fprintf(&hosts, "%s = { address = %q }\n", node.Name, node.Host())

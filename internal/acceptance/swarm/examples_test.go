@@ -67,7 +67,7 @@ func TestAccExamples(t *testing.T) {
 			acceptance.RequiresAsIn(t, filepath.Join(acceptance.Examples, name))
 			w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
 			l := swarmLab{T: t}
-			l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, name))))
+			l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, name)))
 			files, err := filepath.Glob(filepath.Join(w.Dir, "*.tf"))
 			l.must(err)
 			for _, file := range files {

@@ -36,7 +36,7 @@ const (
 func newTorchExample(t *testing.T, bed *testbed.Bed, variables string) *swarmWorkspace {
 	t.Helper()
 	w := newSwarmWorkspace(newSwarmLab(t, bed, "pytorch-lab"))
-	w.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "pytorch"))))
+	w.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "pytorch")))
 	var hosts strings.Builder
 	for _, node := range bed.Nodes {
 		fmt.Fprintf(&hosts, "%s = { address = %q }\n", node.Name, node.Host())

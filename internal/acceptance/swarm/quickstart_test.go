@@ -27,7 +27,7 @@ func TestAccQuickstartOnSwarm(t *testing.T) {
 	bed := ownBed(t, three)
 	l := newSwarmLab(t, bed, "lab") // the example's name
 	w := newSwarmWorkspace(l)
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "quickstart"))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "quickstart")))
 	trainer, err := os.ReadFile(acctest.Build(t, acctest.Trainer))
 	l.must(err)
 	l.must(os.WriteFile(filepath.Join(w.Dir, "digits-trainer"), trainer, 0o755)) //nolint:gosec // a program

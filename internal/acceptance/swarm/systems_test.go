@@ -5,7 +5,6 @@ package swarm_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ func TestSystemExamplesOnSwarm(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := newSwarmWorkspace(newSwarmLab(t, sharedBed(t), name+"-lab"))
-			w.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, name))))
+			w.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, name)))
 			var hosts strings.Builder
 			for _, node := range w.bed.Nodes {
 				fmt.Fprintf(&hosts, "  %s = { address = %q }\n", node.Name, node.Host())

@@ -84,7 +84,7 @@ func (l *lab) example(folder string) *acctest.Workspace {
 	l.Helper()
 	l.name = "lab" // the examples' name
 	w := acctest.NewWorkspace(l, l.provider)
-	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, folder))))
+	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, folder)))
 	return w
 }
 
