@@ -115,7 +115,8 @@ func TestCopiesLeaveOutIgnored(t *testing.T) {
 	example, copied := t.TempDir(), t.TempDir()
 	for _, file := range []string{
 		"main.tf", "digits/main.tf", "run.sh", ".gitignore", "venv/bin/python3", "checkpoints/digits.npz",
-		"digits-trainer", "terraform.tfvars", "terraform.tfstate", ".terraform/modules/modules.json", ".terraform.lock.hcl",
+		"digits-trainer", "terraform.tfvars", "terraform.tfstate", ".terraform/modules/modules.json",
+		".terraform.lock.hcl",
 	} {
 		path, content := filepath.Join(example, file), ""
 		if file == ".gitignore" {
