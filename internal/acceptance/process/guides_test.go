@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
@@ -62,6 +63,28 @@ func TestAccGuides(t *testing.T) {
 		if !slices.Contains(seen, page) {
 			t.Errorf("%s has no complete configuration", page)
 		}
+	}
+}
+
+// Terraform accepts the configuration at the start of each module's README as it is, except for where the module is.
+func TestAccModuleReadmes(t *testing.T) {
+	for _, name := range modules(t) {
+		if strings.Contains(name, "/") {
+			continue // a submodule
+		}
+		t.Run(name, func(t *testing.T) {
+			first := configurations.FindStringSubmatch(read(t, "modules", name, "README.md"))
+			const published = `"github.com/trainyard/terraform-provider-trainyard//modules/`
+			if first == nil || !strings.Contains(first[1], published+name+`"`) ||
+				!strings.Contains(first[1], "required_providers") {
+				t.Fatalf("the README does not begin with a complete configuration, but with %q", first)
+			}
+			w, _ := newWorkspace(t)
+			acceptance.WithModules(w)
+			w.Write("main.tf", strings.ReplaceAll(first[1], published, `"./modules/`))
+			w.Must("get")
+			w.Must("validate")
+		})
 	}
 }
 
