@@ -41,7 +41,7 @@ func Copy(to, folder string) error {
 	}
 	for _, file := range content.Tree {
 		path := filepath.Join(to, file.Path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // members are not all root
 			return err
 		}
 		if file.Link != "" {
@@ -54,9 +54,9 @@ func Copy(to, folder string) error {
 		if err != nil {
 			return err
 		}
-		mode := os.FileMode(0o640)
+		mode := os.FileMode(0o644)
 		if file.Executable {
-			mode = 0o750
+			mode = 0o755
 		}
 		if err := os.WriteFile(path, text, mode); err != nil {
 			return err
