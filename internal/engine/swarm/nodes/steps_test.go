@@ -59,6 +59,16 @@ func TestNodeSpec(t *testing.T) {
 			with(map[string]string{"a": "1", "b": "2", note: `["a","b"]`, ownLabels("other"): `["a"]`}), domain.Host{},
 			with(map[string]string{"a": "1", ownLabels("other"): `["a"]`}),
 		},
+		"a label that is also another cluster's, while others stay": {
+			with(map[string]string{"a": "1", "b": "2", note: `["a","b"]`, ownLabels("other"): `["a"]`}),
+			domain.Host{Labels: map[string]string{"b": "2"}},
+			with(map[string]string{"a": "1", "b": "2", note: `["b"]`, ownLabels("other"): `["a"]`}),
+		},
+		"a label that another cluster declares with another value": {
+			with(map[string]string{"a": "1", note: `["a"]`, ownLabels("other"): `["a"]`}),
+			domain.Host{Labels: map[string]string{"a": "2"}},
+			with(map[string]string{"a": "2", note: `["a"]`, ownLabels("other"): `["a"]`}),
+		},
 		"a note that is broken": {
 			with(map[string]string{"a": "1", note: "?"}), domain.Host{Labels: map[string]string{"a": "2"}},
 			with(map[string]string{"a": "2", note: `["a"]`}),
@@ -93,5 +103,21 @@ func TestNodeSpec(t *testing.T) {
 				t.Errorf("a second time it becomes %+v", again)
 			}
 		})
+	}
+}
+
+// A label that two clusters declare stays on the node until the second of them has left.
+func TestNodeSpecOfTwoClusters(t *testing.T) {
+	host := domain.Host{Labels: map[string]string{"gpu": "v100"}}
+	both := nodeSpec(nodeSpec(swarm.NodeSpec{}, "lab", host), "other", host)
+	for first, second := range map[string]string{"lab": "other", "other": "lab"} {
+		one := nodeSpec(both, first, domain.Host{})
+		want := map[string]string{"gpu": "v100", ownLabels(second): `["gpu"]`}
+		if diff := cmp.Diff(want, one.Labels); diff != "" {
+			t.Errorf("without %s (-want +got):\n%s", first, diff)
+		}
+		if none := nodeSpec(one, second, domain.Host{}); len(none.Labels) > 0 {
+			t.Errorf("without both, the labels are %v", none.Labels)
+		}
 	}
 }
