@@ -46,7 +46,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		a.Ratio.validate(ps, at.At("ratio"), role)
 	}
 	if a.External != nil {
-		a.External.validate(ps, at.At("external"), MaxHookTimeout)
+		a.External.validate(ps, at.At("external"), MaxHookTimeout, shown)
 	}
 	if a.Risk != nil {
 		a.Risk.validate(ps, at.At("risk"))

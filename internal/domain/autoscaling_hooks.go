@@ -20,7 +20,7 @@ const MaxScalingHookTimeout = 7 * 24 * time.Hour
 func (h ScalingHooks) validate(ps *Problems, at Path) {
 	for _, moment := range HookMoments {
 		if hook := h.At(moment); hook != nil {
-			hook.validate(ps, at.At(string(moment)), MaxScalingHookTimeout)
+			hook.validate(ps, at.At(string(moment)), MaxScalingHookTimeout, shown)
 		}
 	}
 }

@@ -246,7 +246,8 @@ func (s ProgressSource) validate(ps *Problems, at Path) {
 	}
 }
 
-func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
+// validate adds a hook's problems, in which form is how its URL is shown.
+func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration, form func(url string) string) {
 	switch {
 	case h.URL == "" && h.Command == nil:
 		ps.Add(at, "Missing url or command", "either url or command is required")
@@ -254,8 +255,7 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 		ps.Add(at, "Conflicting url and command", "url and command are mutually exclusive; leave one of them out")
 	}
 	if h.URL != "" {
-		checkShownURL(ps, at.At("url"), h.URL, "the value (not shown, as it may contain a secret)",
-			"http://decider:8080/scale")
+		checkShownURL(ps, at.At("url"), h.URL, form(h.URL), "http://decider:8080/scale")
 	}
 	if h.Command != nil {
 		checkCommand(ps, at.At("command"), h.Command)

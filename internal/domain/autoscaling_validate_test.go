@@ -504,6 +504,10 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			policy(func(p *AutoscalingPolicy) { p.OnDestroy = "delete" }), "on_destroy",
 			`use one of ["keep" "restore" "min"]`,
 		},
+		"a hook at no URL": {
+			hooks(ScalingHooks{BeforeRemoval: &ScalingHook{URL: "rebalancer/removals"}}),
+			"hooks.before_removal.url", `"rebalancer/removals" is not a valid URL`,
+		},
 		"no sign of work": {
 			guards(ScalingGuards{Busy: &BusyGuard{}}), "guards.busy",
 			"needs at least one of prometheus, http, cpu_percent and gpu_percent",

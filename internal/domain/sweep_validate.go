@@ -35,7 +35,8 @@ func (s Sweep) Validate() Problems {
 		oneOf(&ps, Path{"on_failure", "then"}, "failure action", f.Then, SweepThens)
 	}
 	if s.OnFinish != nil {
-		s.OnFinish.validate(&ps, Path{"on_finish"}, MaxHookTimeout)
+		secret := func(string) string { return "the value (not shown, as it may contain a secret)" }
+		s.OnFinish.validate(&ps, Path{"on_finish"}, MaxHookTimeout, secret)
 	}
 	s.validateConfig(&ps)
 	if s.Results != nil {

@@ -71,7 +71,7 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 	}
 }
 
-// Every secret is marked as sensitive, and is in no state.
+// Every secret is marked as sensitive. It is in no state, except the URL of a sweep's hook, which a plan compares.
 func TestSecretsAreMarked(t *testing.T) {
 	server := NewServer("test", engine.Registry{"process": {}})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
