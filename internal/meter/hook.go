@@ -18,6 +18,19 @@ var hooks = newClient(0)
 // or the standard output, of at most 1 MiB. A status other than 2xx, an exit code other than 0, or an answer that takes
 // longer than the hook's limit is an error.
 func Call(ctx context.Context, hook domain.ScalingHook, question any) ([]byte, error) {
+	return call(ctx, hook, question, plainAddress)
+}
+
+// CallSecret calls a hook whose URL is a secret, such as a chat's webhook, as [Call] does. Its errors name only the
+// server.
+func CallSecret(ctx context.Context, hook domain.ScalingHook, message any) error {
+	_, err := call(ctx, hook, message, serverAddress)
+	return err
+}
+
+func call(
+	ctx context.Context, hook domain.ScalingHook, question any, name func(address string) string,
+) ([]byte, error) {
 	asked, err := json.Marshal(question)
 	if err != nil {
 		return nil, err
@@ -36,13 +49,13 @@ func Call(ctx context.Context, hook domain.ScalingHook, question any) ([]byte, e
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, bytes.NewReader(asked))
 	if err != nil {
-		return nil, fmt.Errorf("%s is not valid", plainAddress(hook.URL))
+		return nil, fmt.Errorf("%s is not valid", name(hook.URL))
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
-	answer, err := answerTo(hooks, request)
+	answer, err := answerTo(hooks, request, name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", plainAddress(hook.URL), err)
+		return nil, fmt.Errorf("%s: %w", name(hook.URL), err)
 	}
 	return answer, nil
 }

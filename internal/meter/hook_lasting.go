@@ -113,7 +113,7 @@ func CallOff(ctx context.Context, location string) error {
 	if err != nil {
 		return errors.New("the address is not valid")
 	}
-	_, err = answerTo(hooks, request)
+	_, err = answerTo(hooks, request, plainAddress)
 	return err
 }
 

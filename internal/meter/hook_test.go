@@ -88,3 +88,39 @@ func TestCall(t *testing.T) {
 		t.Errorf("what is no JSON is answered with %q", got)
 	}
 }
+
+// The errors of a hook whose URL is a secret name only its server.
+func TestCallSecret(t *testing.T) {
+	for name, test := range map[string]struct {
+		path, location string
+		status         int
+		why            string
+	}{
+		"it works": {path: "/hunter2", status: http.StatusNoContent},
+		"it fails": {path: "/a%2Fb/hunter2", status: http.StatusForbidden, why: "SERVER: HTTP 403 Forbidden"},
+		"another server": {
+			path: "/hunter2", status: http.StatusFound, location: "https://chat.example:8443/v2/hunter2?key=hunter2",
+			why: "SERVER: HTTP 302 Found: redirects are not followed; use https://chat.example:8443",
+		},
+		"another path": {
+			path: "/hunter2/", status: http.StatusPermanentRedirect, location: "/hunter2",
+			why: "SERVER: HTTP 308 Permanent Redirect: redirects are not followed; use an address that is not shown",
+		},
+		"a broken address": {path: "/hunter2%", why: "an address that is not shown is not valid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", test.location)
+				w.WriteHeader(test.status)
+			}))
+			defer server.Close()
+			said := ""
+			if err := CallSecret(acctest.Bounded(t), domain.ScalingHook{URL: server.URL + test.path}, 1); err != nil {
+				said = strings.ReplaceAll(err.Error(), server.URL, "SERVER")
+			}
+			if said != test.why {
+				t.Errorf("it says %q, want %q", said, test.why)
+			}
+		})
+	}
+}

@@ -38,12 +38,13 @@ func (r *reading) askEndpoint(address string) *sharedRequest[[]byte] {
 			return nil, errors.New("the address is not valid")
 		}
 		request.Header.Set("Accept", "application/json")
-		return answerTo(r.meter.http, request)
+		return answerTo(r.meter.http, request, plainAddress)
 	})
 }
 
-// answerTo returns the body of the answer to a request. A status other than 2xx is an error.
-func answerTo(client *http.Client, request *http.Request) ([]byte, error) {
+// answerTo returns the body of the answer to a request. A status other than 2xx is an error, in which name is how a URL
+// is shown.
+func answerTo(client *http.Client, request *http.Request, name func(address string) string) ([]byte, error) {
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, unreached(request.Context(), err)
@@ -53,7 +54,7 @@ func answerTo(client *http.Client, request *http.Request) ([]byte, error) {
 	switch _, tooMuch := errors.AsType[*bounded.Error](err); {
 	case response.StatusCode < 200 || response.StatusCode > 299:
 		if to := response.Header.Get("Location"); to != "" {
-			return nil, fmt.Errorf("HTTP %s: redirects are not followed; use %s", response.Status, plainAddress(to))
+			return nil, fmt.Errorf("HTTP %s: redirects are not followed; use %s", response.Status, name(to))
 		}
 		return nil, fmt.Errorf("HTTP %s", response.Status)
 	case tooMuch:
@@ -82,4 +83,13 @@ func plainAddress(address string) string {
 		return "the address"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// serverAddress returns only the scheme and host of a URL whose path is secret, too.
+func serverAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address that is not shown"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
