@@ -56,7 +56,7 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 		return watchScaling(ctx, r, events, log, shown)
 	}
 	duties.Go(func() { again(ctx, e, log, followPolicies) })
-	duties.Go(func() { again(ctx, e, log, watchSweeps) })
+	duties.Go(func() { again(ctx, e, log, followSweeps(ctx, log)) })
 	duties.Go(func() { again(ctx, e, log, watch) })
 	duties.Wait()
 	return nil

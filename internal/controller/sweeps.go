@@ -37,8 +37,18 @@ const (
 // sweepPace limits looks after events. It is quick, so that the next run starts soon after one ends.
 var sweepPace = engine.Pace{Factor: 12, Longest: time.Second}
 
+// followSweeps returns the duty to run sweeps. Hook calls go on until ctx is done, whatever ends the duty.
+func followSweeps(ctx context.Context, log *slog.Logger) duty {
+	reports := newReporter(ctx, log)
+	return func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+		return watchSweeps(ctx, r, events, log, reports)
+	}
+}
+
 // watchSweeps starts the runs of sweeps and records their results, in one controller of a cluster at a time.
-func watchSweeps(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+func watchSweeps(
+	ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger, reports *reporter,
+) error {
 	if err := awaitSweeps(ctx, r.Engine, events); err != nil {
 		return err
 	}
@@ -54,7 +64,7 @@ func watchSweeps(ctx context.Context, r reconcile.Reconciler, events <-chan stru
 	if err != nil {
 		return err
 	}
-	return errors.Join(newSweeper(r, log).run(held, events), release())
+	return errors.Join(newSweeper(r, log, reports).run(held, events), release())
 }
 
 // awaitSweeps returns once there is a sweep.
@@ -121,15 +131,16 @@ func (f *followedSweep) active() bool {
 	return false
 }
 
-func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
+func newSweeper(r reconcile.Reconciler, log *slog.Logger, reports *reporter) *sweeper {
 	return &sweeper{
 		reconciler: r, log: log, logged: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{},
-		peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine),
+		peaks: newPeaks(), reports: reports, searches: newSearches(r.Engine),
 	}
 }
 
 // run looks after each event, until the event stream ends or a write fails, so that the state has to be read again.
 func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
+	defer s.reports.rest()
 	for {
 		start := time.Now()
 		next, err := s.look(ctx, start)
@@ -202,7 +213,7 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	if err := s.settle(ctx, observed, now); err != nil {
 		return next, err
 	}
-	next = earlier(again, earlier(s.peaks.measure(ctx, s, now), s.report(ctx, now)))
+	next = earlier(again, earlier(s.peaks.measure(ctx, s, now), s.report(now)))
 	due, err := s.tidy(ctx, now)
 	if err != nil {
 		return next, err
@@ -272,6 +283,7 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 	if err != nil {
 		return nil, err
 	}
+	s.reports.keep(documents)
 	if requests, err = engine.List[domain.SweepRequest](ctx, snapshot); err != nil {
 		return nil, err
 	}

@@ -2,9 +2,9 @@ package controller
 
 import (
 	"context"
-	"net/url"
+	"log/slog"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,30 +22,48 @@ const (
 	reportsKept = 10
 )
 
-// reporter calls the hooks of sweeps about ended runs, in goroutines beside the sweeper.
+// reporter calls the hooks of sweeps about ended runs, in goroutines beside the sweeper. It outlives a sweeper that
+// fails, so that the next one repeats no call.
 type reporter struct {
+	ctx context.Context //nolint:containedctx // of the controller
+	log *slog.Logger
 	// woken is signalled when a hook call has ended.
 	woken chan struct{}
 
-	mu        sync.Mutex
-	reporting map[reportKey]bool
-	finished  map[reportKey]error
-	// next is when a sweep's hook may be called again after a failure, and pauses is the last interval, by sweep ID.
-	next   map[string]time.Time
-	pauses map[string]time.Duration
+	mu sync.Mutex
+	// queue are the calls that are due, and calling those in progress.
+	queue   []hookCall
+	calling map[reportKey]bool
+	// hooks are what is known about the hooks of sweeps, by the sweep's ID.
+	hooks map[string]*hookState
+}
+
+// hookState is what a reporter knows about the hook of a sweep.
+type hookState struct {
+	// delivered are the ends that the hook knows of, for as long as they may be stored as unreported.
+	delivered map[reportKey]bool
+	// next is when the hook may be called again after a failure, and pause is the last interval.
+	next  time.Time
+	pause time.Duration
+}
+
+// hookCall is a call of a hook about the end of a run.
+type hookCall struct {
+	key  reportKey
+	hook domain.ScalingHook
+	body reportBody
 }
 
 // reportKey identifies the end of a run.
 type reportKey struct {
 	id, run string
-	attempt int
 	ended   int64
 }
 
-func newReporter() *reporter {
+func newReporter(ctx context.Context, log *slog.Logger) *reporter {
 	return &reporter{
-		woken: make(chan struct{}, 1), reporting: map[reportKey]bool{}, finished: map[reportKey]error{},
-		next: map[string]time.Time{}, pauses: map[string]time.Duration{},
+		ctx: ctx, log: log, woken: make(chan struct{}, 1), calling: map[reportKey]bool{},
+		hooks: map[string]*hookState{},
 	}
 }
 
@@ -57,100 +75,112 @@ type reportBody struct {
 	domain.RunReport
 }
 
-func keyOf(f *followedSweep, run string, r domain.RunReport) reportKey {
-	key := reportKey{id: f.document.ID, run: run, attempt: r.Attempt}
-	if r.FinishedAt != nil {
-		key.ended = r.FinishedAt.UnixNano()
-	}
-	return key
-}
-
-// report calls hooks about pending reports, drops delivered ones, and returns when to look again without an event.
-func (s *sweeper) report(ctx context.Context, now time.Time) (next time.Time) {
+// report queues calls about pending reports, drops delivered ones, and returns when to look again without an event.
+func (s *sweeper) report(now time.Time) (next time.Time) {
 	r := s.reports
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next = now.Add(atLatest)
+	r.queue, next = nil, now.Add(atLatest)
 	for _, f := range s.sweeps {
 		if f.document.Ending {
 			continue
 		}
-		due := r.next[f.document.ID]
-		for key, run := range f.record.Runs() {
-			if len(run.Reports) == 0 {
-				continue
-			}
-			left := slices.DeleteFunc(slices.Clone(run.Reports), func(report domain.RunReport) bool {
-				err, ended := r.finished[keyOf(f, key, report)]
-				if ended {
-					delete(r.finished, keyOf(f, key, report))
-					due = r.note(f, err, now)
+		hook, stored := r.hookOf(f.document.ID), map[reportKey]bool{}
+		for run, state := range f.record.Runs() {
+			var left []domain.RunReport
+			for _, report := range state.Reports {
+				c := hookCall{key: reportKey{f.document.ID, run, report.EndedAt.UnixNano()}}
+				stored[c.key] = true
+				if hook.delivered[c.key] || f.spec.OnFinish == nil {
+					continue
 				}
-				return ended && err == nil || f.spec.OnFinish == nil
-			})
-			if len(left) < len(run.Reports) {
-				run.Reports = left
-				f.record.Set(key, run)
+				left = append(left, report)
+				c.hook = *f.spec.OnFinish
+				c.body = reportBody{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
+				if !r.calling[c.key] && !hook.next.After(now) {
+					r.queue = append(r.queue, c)
+				}
 			}
-			for _, report := range left {
-				r.call(ctx, s, f, key, report, due, now)
+			if len(left) < len(state.Reports) {
+				state.Reports = left
+				f.record.Set(run, state)
 			}
 		}
-		if due.After(now) && due.Before(next) {
-			next = due
+		maps.DeleteFunc(hook.delivered, func(key reportKey, _ bool) bool { return !stored[key] })
+		if hook.next.After(now) && hook.next.Before(next) {
+			next = hook.next
 		}
 	}
+	r.fill()
 	return next
 }
 
-// note records the result of a hook call, and returns when the hook may be called again.
-func (r *reporter) note(f *followedSweep, err error, now time.Time) (due time.Time) {
-	id := f.document.ID
-	if err == nil {
-		delete(r.next, id)
-		delete(r.pauses, id)
-		return due
+// fill makes queued calls, each in a goroutine, as long as not too many are running. mu is held.
+func (r *reporter) fill() {
+	for len(r.queue) > 0 && len(r.calling) < reportsAtOnce {
+		c := r.queue[0]
+		r.queue = r.queue[1:]
+		r.calling[c.key] = true
+		go r.call(c)
 	}
-	if !r.next[id].After(now) {
-		r.pauses[id] = min(max(2*r.pauses[id], reportRetry), reportPatience)
-		r.next[id] = now.Add(r.pauses[id])
-	}
-	return r.next[id]
 }
 
-// call calls a hook about the end of a run in a goroutine, unless that call is in progress or not due,
-// or too many are running.
-func (r *reporter) call(
-	ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time,
-) {
-	key := keyOf(f, run, report)
-	if r.reporting[key] || due.After(now) || len(r.reporting) >= reportsAtOnce {
+// call makes a call, and then the next ones.
+func (r *reporter) call(c hookCall) {
+	err := meter.CallSecret(r.ctx, c.hook, c.body)
+	if err != nil && r.ctx.Err() == nil {
+		r.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", c.body.Sweep,
+			"run", c.body.Run, "error", err)
+	}
+	r.mu.Lock()
+	delete(r.calling, c.key)
+	r.note(c.key, err, time.Now())
+	r.fill()
+	r.mu.Unlock()
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// note records the result of a call. After a failure, the hook's other calls wait, too. mu is held.
+func (r *reporter) note(key reportKey, err error, now time.Time) {
+	hook := r.hookOf(key.id)
+	if err == nil {
+		hook.delivered[key], hook.next, hook.pause = true, time.Time{}, 0
 		return
 	}
-	r.reporting[key] = true
-	hook, body := *f.spec.OnFinish, reportBody{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
-	go func() {
-		_, err := meter.Call(ctx, hook, body)
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", body.Sweep,
-				"run", run, "error", withoutPath(err, hook.URL))
-		}
-		r.mu.Lock()
-		delete(r.reporting, key)
-		r.finished[key] = err
-		r.mu.Unlock()
-		select {
-		case r.woken <- struct{}{}:
-		default:
-		}
-	}()
+	if !hook.next.After(now) {
+		hook.pause = min(max(2*hook.pause, reportRetry), reportPatience)
+		hook.next = now.Add(hook.pause)
+	}
+	r.queue = slices.DeleteFunc(r.queue, func(c hookCall) bool { return c.key.id == key.id })
 }
 
-// withoutPath returns what an error says, without the path of a hook's URL: in a chat's webhook, that is the secret.
-func withoutPath(err error, address string) string {
-	text := err.Error()
-	if u, invalid := url.Parse(address); invalid == nil && len(u.Path) > 1 {
-		text = strings.NewReplacer(u.EscapedPath(), "/…", u.Path, "/…").Replace(text)
+// hookOf returns what is known about the hook of a sweep. mu is held.
+func (r *reporter) hookOf(id string) *hookState {
+	if r.hooks[id] == nil {
+		r.hooks[id] = &hookState{delivered: map[reportKey]bool{}}
 	}
-	return text
+	return r.hooks[id]
+}
+
+// keep forgets the hooks of other sweeps, with the calls that are due.
+func (r *reporter) keep(documents map[string]domain.SweepDocument) {
+	ids := map[string]bool{}
+	for _, doc := range documents {
+		ids[doc.ID] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.hooks, func(id string, _ *hookState) bool { return !ids[id] })
+	r.queue = slices.DeleteFunc(r.queue, func(c hookCall) bool { return !ids[c.key.id] })
+}
+
+// rest makes no more calls until the next report: another controller may be making them by now. Those in progress go
+// on.
+func (r *reporter) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = nil
 }

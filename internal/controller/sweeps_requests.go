@@ -49,7 +49,7 @@ func (s *sweeper) fulfil(
 	}
 	for _, g := range done {
 		if g.follows != nil {
-			s.remember(g.follows, g.request.Run, g.after)
+			s.remember(g.follows, g.request.Run, g.after, now)
 		}
 	}
 	if err := s.store(ctx); err != nil {

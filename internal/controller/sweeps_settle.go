@@ -68,14 +68,14 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 }
 
 // remember records the state of a run. If it has ended, and is not queued again, the hook is to be called.
-func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
+func (s *sweeper) remember(f *followedSweep, key string, run domain.Run, now time.Time) {
 	before := f.record.Runs()[key]
 	if before.Active() && !run.Active() {
 		s.peaks.take(domain.RunName(f.spec.Name, key)) // its next attempt has its own
 	}
 	ended := func(run domain.Run) bool { return sweep.Now(f.document, f.spec.Run(key), run).State.Ended() }
 	if f.spec.OnFinish != nil && ended(run) && !ended(before) {
-		run = s.reported(f, key, run)
+		run = s.reported(f, key, run, now)
 	}
 	f.record.Set(key, run)
 	s.stirred = true
@@ -92,16 +92,16 @@ func (s *sweeper) settleRuns(
 			continue
 		}
 		if own := f.spec.Run(key); sweep.Stale(f.document, own, run) { // its member is outdated
-			s.remember(f, key, sweep.Outdated(f.document, own, run, now))
+			s.remember(f, key, sweep.Outdated(f.document, own, run, now), now)
 			continue
 		}
 		o, found := members[domain.RunName(f.spec.Name, key)]
 		why, gone := lost[o.Host]
 		switch {
 		case !found || o.Run != run.Batch:
-			s.remember(f, key, sweep.Lost(run, "its member vanished", now))
+			s.remember(f, key, sweep.Lost(run, "its member vanished", now), now)
 		case gone && o.State != domain.StateCompleted: // an engine may have ended it because of that
-			s.remember(f, key, sweep.Lost(run, why, now))
+			s.remember(f, key, sweep.Lost(run, why, now), now)
 		case o.State.Ended():
 			ended = append(ended, key)
 		}
@@ -114,14 +114,14 @@ func (s *sweeper) settleRuns(
 		run, o := f.record.Runs()[key], members[domain.RunName(f.spec.Name, key)]
 		run.PeakMemoryMiB, run.PeakGPUMemoryMiB = s.peaks.take(o.Name)
 		run = sweep.Ended(f.spec, run, o, logs[i], beside.on(run), now)
-		s.remember(f, key, run)
+		s.remember(f, key, run, now)
 	}
 	return nil
 }
 
 // reported adds the report of its end to a run.
-func (s *sweeper) reported(f *followedSweep, key string, run domain.Run) domain.Run {
-	report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run))
+func (s *sweeper) reported(f *followedSweep, key string, run domain.Run, now time.Time) domain.Run {
+	report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run), now)
 	run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), report)
 	return run
 }
@@ -229,7 +229,7 @@ func (s *sweeper) cancelFailing(f *followedSweep, now time.Time) {
 	for _, key := range f.keys {
 		run := f.record.Runs()[key]
 		if state := sweep.Now(f.document, f.spec.Run(key), run).State; !state.Ended() && (all || !run.Active()) {
-			s.remember(f, key, sweep.Cancelled(f.document, f.spec.Run(key), run, why, now))
+			s.remember(f, key, sweep.Cancelled(f.document, f.spec.Run(key), run, why, now), now)
 		}
 	}
 }

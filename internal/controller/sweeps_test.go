@@ -117,7 +117,8 @@ func (l *track) finish() {
 
 // sweeper returns the sweeper of a newly started controller.
 func (l *track) sweeper(e engine.Engine) *sweeper {
-	return newSweeper(reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler))
+	log := slog.New(slog.DiscardHandler)
+	return newSweeper(reconcile.Reconciler{Engine: e, Controller: true}, log, newReporter(l.Context(), log))
 }
 
 // summary returns the stored state of the sweep.

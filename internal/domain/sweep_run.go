@@ -88,11 +88,13 @@ func (r Run) Active() bool {
 	return r.Assignment != nil && (r.State == RunRunning || r.State == RunPaused && r.FinishedAt == nil)
 }
 
-// RunReport is what a sweep's hook receives about a run that has ended. Attempt is 0 if it never started; everything
-// else is that of its last attempt.
+// RunReport is what a sweep's hook receives about a run that has ended. Attempt is 0 if it never started; all but
+// State, EndedAt and Reason is that of its last attempt.
 type RunReport struct {
-	Attempt    int        `json:"attempt"`
-	State      RunState   `json:"state"`
+	Attempt int      `json:"attempt"`
+	State   RunState `json:"state"`
+	// EndedAt is when the run ended, which identifies this end of it.
+	EndedAt    time.Time  `json:"ended_at"`
 	Host       string     `json:"host,omitempty"`
 	GPUs       DeviceSet  `json:"gpus,omitempty"`
 	ExitCode   *int       `json:"exit_code"`

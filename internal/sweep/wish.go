@@ -31,13 +31,14 @@ func Wished(
 	return run
 }
 
-// Report returns what a hook receives about a run that has ended, with the place of its files.
-func Report(run domain.Run, results string) domain.RunReport {
-	report := domain.RunReport{
-		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt,
-		FinishedAt: run.FinishedAt, Value: run.Value, Results: results,
-		Reason: run.Reason,
+// Report returns what a hook receives about a run that ended at this time, with the place of its files.
+func Report(run domain.Run, results string, at time.Time) domain.RunReport {
+	report := domain.RunReport{Attempt: run.Attempts, State: run.State, EndedAt: at.UTC(), Reason: run.Reason}
+	if run.Attempts == 0 {
+		return report // what it knows of an attempt is from before it started over
 	}
+	report.ExitCode, report.StartedAt, report.FinishedAt = run.ExitCode, run.StartedAt, run.FinishedAt
+	report.Value, report.Results = run.Value, results
 	if run.Assignment != nil {
 		report.Host, report.GPUs = run.Assignment.Host, run.Assignment.GPUs
 	}

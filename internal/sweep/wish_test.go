@@ -111,17 +111,24 @@ func TestReport(t *testing.T) {
 		Attempt: 1, State: domain.RunFailed, Host: "gpu1", GPUs: "GPU-a", ExitCode: new(3), StartedAt: new(at(-60)),
 		FinishedAt: new(at(-1)), Value: new(0.5), Reason: "exit code 3",
 	}
-	want.Results = "/results/r0"
-	if diff := cmp.Diff(want, Report(run, "/results/r0")); diff != "" {
+	want.Results, want.EndedAt = "/results/r0", noon
+	if diff := cmp.Diff(want, Report(run, "/results/r0", noon)); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 	// Cancelled while it waits for its next attempt, it didn't end with the exit code of the last one.
-	if got := Report(Cancelled(documentOf(s), s.Run("r0"), run, "cancelled by ada", noon), ""); got.ExitCode != nil ||
-		got.State != domain.RunCancelled || got.Attempt != 1 || got.Host != "gpu1" {
+	cancelled := Cancelled(documentOf(s), s.Run("r0"), run, "cancelled by ada", noon)
+	if got := Report(cancelled, "", noon); got.ExitCode != nil || got.State != domain.RunCancelled ||
+		got.Attempt != 1 || got.Host != "gpu1" {
 		t.Errorf("report of a cancelled run: %+v", got)
 	}
-	got := Report(Cancelled(documentOf(s), s.Run("r0"), domain.Run{}, "cancelled by ada", noon), "")
-	if diff := cmp.Diff(domain.RunReport{State: domain.RunCancelled, Reason: "cancelled by ada"}, got); diff != "" {
-		t.Errorf("report of a run that never started (-want +got):\n%s", diff)
+	never := domain.RunReport{State: domain.RunCancelled, EndedAt: noon, Reason: "cancelled by ada"}
+	for name, before := range map[string]domain.Run{
+		"never started":       {},
+		"waits to start over": Outdated(documentOf(s), s.Run("r0"), run, noon),
+	} {
+		got := Report(Cancelled(documentOf(s), s.Run("r0"), before, "cancelled by ada", noon), "/results/r0", noon)
+		if diff := cmp.Diff(never, got); diff != "" {
+			t.Errorf("report of a run that %s (-want +got):\n%s", name, diff)
+		}
 	}
 }
