@@ -173,29 +173,6 @@ func TestLockMarkers(t *testing.T) {
 	}
 }
 
-// The README names the versions of the software that tests run, on Debian 12's Python 3.11.
-func TestReadmeTestedWith(t *testing.T) {
-	versions := map[string]string{}
-	for _, version := range locked(t, 11) {
-		name, number, _ := strings.Cut(version, "==")
-		versions[name] = number
-	}
-	readme := read(t, "README.md")
-	for name, want := range map[string]string{
-		"TensorFlow": versions["tensorflow-cpu"],
-		"JAX":        versions["jax"],
-		"Ray":        versions["ray"],
-		"Dask":       versions["distributed"],
-		"mpi4py":     versions["mpi4py"] + ", with MPICH " + versions["mpich"],
-		"Spark":      versions["pyspark"],
-		"XGBoost":    versions["xgboost-cpu"],
-	} {
-		if row := "\n| " + name + " | | " + want + " |\n"; !strings.Contains(readme, row) {
-			t.Errorf("the README has no row %q", row)
-		}
-	}
-}
-
 // Terraform's own files, which change with each apply, are no part of an image that is built from a folder with a
 // configuration.
 func TestImagesWithoutTerraformFiles(t *testing.T) {

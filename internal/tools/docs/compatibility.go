@@ -39,6 +39,7 @@ var pins = map[string][]pin{
 	"Ray":        {{"internal/tools/ray.txt", `(?m)^ray==(\S+)`}},
 	"Dask":       {{"internal/tools/dask.txt", `(?m)^dask==(\S+)`}},
 	"mpi4py":     {{"internal/tools/mpi.txt", `(?m)^mpi4py==(\S+)`}},
+	"MPICH":      {{"internal/tools/mpi.txt", `(?m)^mpich==(\S+)`}},
 }
 
 var (
