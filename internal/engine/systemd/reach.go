@@ -176,20 +176,32 @@ func (r *reach) dial(ctx context.Context, client *sshclient.Client) (net.Conn, e
 	return conn, nil
 }
 
-// greeted returns a dial function that returns once the relay has answered.
+// greetingPatience bounds how long a host, which may be busy, may take to start the relay.
+const greetingPatience = sshclient.UsualLimit
+
+// errNoGreeting is for a host whose SSH server answers, and nothing behind it.
+var errNoGreeting = sshclient.Failed(sshclient.ErrTimeout, "its SSH server answers, but nothing started there within "+
+	"%s: check its load, its disk, and sudo", greetingPatience)
+
+// greeted returns a dial function that returns once the relay has answered. The wait is bounded, as callers share an
+// attempt to connect, which none of them can end.
 func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		limited, cancel := context.WithTimeoutCause(ctx, greetingPatience, errNoGreeting)
+		defer cancel()
+		stop := context.AfterFunc(limited, func() { _ = conn.Close() })
 		reader := bufio.NewReader(conn)
 		greeting, err := reader.ReadString('\n')
-		stop()
+		inTime := stop()
 		switch {
 		case ctx.Err() != nil:
 			err = ctx.Err()
+		case !inTime:
+			err = fmt.Errorf("%w: %w", engine.ErrUnreachable, context.Cause(limited))
 		case greeting == relay.Greeting:
 			return &buffered{conn, reader}, nil
 		case greeting == relay.Absent:

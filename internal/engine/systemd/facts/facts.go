@@ -128,8 +128,14 @@ type Runner interface {
 //go:embed facts.sh
 var script string
 
+// patience bounds reading the facts: a host may accept commands, and then hang.
+const patience = 2 * time.Minute
+
 // Read reads the facts about a host.
 func Read(ctx context.Context, host Runner) (Facts, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		sshclient.Failed(sshclient.ErrTimeout, "collecting facts about the host timed out after %s", patience))
+	defer cancel()
 	asked := time.Now()
 	output, err := host.RunInput(ctx, "sh -s", strings.NewReader(script))
 	answered := time.Now()

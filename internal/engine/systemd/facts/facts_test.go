@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
@@ -109,6 +110,24 @@ func TestReadFails(t *testing.T) {
 	if _, err := Read(t.Context(), clientOf(t, failing)); err == nil || !strings.Contains(err.Error(), "status 127") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// hangingHost accepts commands, which never end.
+type hangingHost struct{}
+
+func (hangingHost) Host() sshclient.Host { return sshclient.Host{Name: "gpu1"} }
+
+func (hangingHost) RunInput(ctx context.Context, _ string, _ io.Reader) ([]byte, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestReadOfHangingHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := Read(context.Background(), hangingHost{}); !errors.Is(err, sshclient.ErrTimeout) {
+			t.Errorf("the error is %v", err)
+		}
+	})
 }
 
 func TestApart(t *testing.T) {
