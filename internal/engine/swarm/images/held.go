@@ -38,7 +38,7 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 		}
 	}
 	// Engines can't look up an image by its content.
-	all, listErr := listImages(ctx, docker, image.ListOptions{})
+	all, listErr := ListImages(ctx, docker, image.ListOptions{})
 	if listErr != nil {
 		return HeldImage{}, listErr
 	}
@@ -57,9 +57,9 @@ func InspectImage(ctx context.Context, docker client.APIClient, reference string
 // listTries bounds how often a failed list of images is repeated.
 const listTries = 10
 
-// listImages returns a host's images. With containerd's store, listing fails with "not found" if an image is removed
-// meanwhile. That must not look as if the image that the caller wants were missing.
-func listImages(ctx context.Context, docker client.APIClient, options image.ListOptions) ([]image.Summary, error) {
+// ListImages returns a host's images. With containerd's store, listing fails with "not found" if an image is removed
+// meanwhile. That must not look as if what the caller wants were missing.
+func ListImages(ctx context.Context, docker client.APIClient, options image.ListOptions) ([]image.Summary, error) {
 	var err error
 	for range listTries {
 		var images []image.Summary

@@ -59,7 +59,7 @@ func Of(services iter.Seq[swarm.Service]) map[string]bool {
 // tag. An image that a container uses stays until the next time.
 func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]bool) error {
 	listed := filters.NewArgs(filters.Arg("reference", ReplacedRepository), filters.Arg("reference", SharedRepository))
-	images, err := listImages(ctx, docker, image.ListOptions{Filters: listed})
+	images, err := ListImages(ctx, docker, image.ListOptions{Filters: listed})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
@@ -223,30 +224,47 @@ var errNoSource = errors.New("the mount's source does not exist")
 // withMount calls use with a container that has the mount and is never started: through it, an Engine can read the
 // mount's content. It uses the smallest image that the host has.
 func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use func(id string) error) (err error) {
-	images, err := host.ImageList(ctx, image.ListOptions{})
+	held, err := images.ListImages(ctx, host, image.ListOptions{})
 	if err != nil {
 		return err
 	}
-	if len(images) == 0 {
+	if len(held) == 0 {
 		return errors.New("the host has no image, and a Docker Engine needs one to read a volume; pull any")
 	}
-	smallest := slices.MinFunc(images, func(a, b image.Summary) int { return cmp.Compare(a.Size, b.Size) })
+	smallest := slices.MinFunc(held, func(a, b image.Summary) int { return cmp.Compare(a.Size, b.Size) })
 	created, err := host.ContainerCreate(ctx,
 		&container.Config{Image: smallest.ID, Entrypoint: []string{"none"}, NetworkDisabled: true},
-
 		&container.HostConfig{Mounts: []mount.Mount{m}, NetworkMode: container.NetworkMode("none")}, nil, nil, "")
 	if cerrdefs.IsInvalidArgument(err) && m.Type == mount.TypeBind {
 		return fmt.Errorf("%w: %w", errNoSource, err)
 	}
 	if err != nil {
-		return err
+		return notTheFolder(err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dockerapi.ClearPatience)
 		defer cancel()
-		err = errors.Join(err, host.ContainerRemove(ctx, created.ID, container.RemoveOptions{Force: true}))
+		removed := host.ContainerRemove(ctx, created.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		if !cerrdefs.IsNotFound(removed) {
+			err = errors.Join(err, removed)
+		}
 	}()
-	return use(created.ID)
+	err = use(created.ID)
+	if cerrdefs.IsNotFound(err) {
+		if _, gone := host.ContainerInspect(ctx, created.ID); gone != nil { // somebody prunes containers
+			return notTheFolder(gone)
+		}
+	}
+	return err
+}
+
+// notTheFolder returns an error that is not "not found", so that it doesn't look as if a folder were missing: it is the
+// container to read it with, or that container's image.
+func notTheFolder(err error) error {
+	if !cerrdefs.IsNotFound(err) {
+		return err
+	}
+	return fmt.Errorf("the container to read a volume or folder with: %s", err.Error())
 }
 
 // RemoveFolders removes the volumes of folders on all hosts: a member that moved left one on each. Hosts that are no
