@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,8 @@ import (
 type account struct {
 	name     string
 	uid, gid int
+	// groups are all groups of the user, as systemd sets them.
+	groups []uint32
 }
 
 // findAccount returns the account of a user, or of a user and a group after a colon; nil for an empty name.
@@ -56,8 +59,28 @@ func findAccount(name string) (*account, error) {
 	if a.uid, err = strconv.Atoi(found.Uid); err != nil {
 		return nil, err
 	}
-	a.gid, err = strconv.Atoi(gid)
+	if a.gid, err = strconv.Atoi(gid); err != nil {
+		return nil, err
+	}
+	a.groups, err = groupsOf(found)
 	return a, err
+}
+
+// groupsOf returns the IDs of all groups of a user.
+func groupsOf(found *user.User) ([]uint32, error) {
+	ids, err := found.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("reading the groups of user %q: %w", found.Username, err)
+	}
+	groups := make([]uint32, len(ids))
+	for i, id := range ids {
+		number, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		groups[i] = uint32(number)
+	}
+	return groups, nil
 }
 
 // do runs f with the account's rights to files, and no others: whatever the account's own processes have put there,
@@ -69,7 +92,9 @@ func (a *account) do(f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with this function
-		_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
+		// Not unix.Setgroups, which would change all threads.
+		groups := unsafe.Pointer(unsafe.SliceData(a.groups)) //nolint:gosec // that is how a system call takes a list
+		_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(a.groups)), uintptr(groups), 0)
 		if errno != 0 {
 			done <- errno
 			return
@@ -154,7 +179,7 @@ func (a *account) openWay(dir statedir.Dir, member string) error {
 
 // keepFiles creates a folder as the function [keepFiles] does, owned by the account.
 func (a *account) keepFiles(dir string, files []domain.File) error {
-	keep := func() error { return a.do(func() error { return keepFiles(dir, files) }) }
+	keep := func() error { return a.do(func() error { return keepFiles(dir, files, nil) }) }
 	err := keep()
 	if a == nil || !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -62,10 +62,42 @@ func writeFiles(dir string, files []domain.File) error {
 	return nil
 }
 
-// keepFiles creates the folder that outlives its member, and writes the member's files into it.
-func keepFiles(dir string, files []domain.File) error {
+// newName is the name of a file in a folder that outlives its member, before it is moved into place.
+const newName = ".trainyard-new"
+
+// keepFiles creates the folder that outlives its member, and writes the member's files into it, for this owner. Files
+// are moved into place: an earlier attempt may have put anything there, such as a link to a file of the host.
+func keepFiles(dir string, files []domain.File, owner *account) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return writeFiles(dir, files)
+	folder, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	for _, file := range files {
+		if err := replaceFile(folder, file, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replaceFile(folder *os.Root, file domain.File, owner *account) error {
+	if err := folder.RemoveAll(newName); err != nil {
+		return err
+	}
+	to, err := folder.OpenFile(newName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = to.WriteString(file.Content)
+	if err == nil && owner != nil {
+		err = to.Chown(owner.uid, owner.gid)
+	}
+	if err := errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	return folder.Rename(newName, file.Name)
 }

@@ -107,27 +107,27 @@ func writeAs(path string, content []byte, mode domain.FileMode) error {
 	return os.Chmod(path, os.FileMode(mode))
 }
 
-// keep creates the folder that outlives the member. It is owned by the member's user if that is a number: user names
-// are known only in the image.
+// keep creates the folder that outlives the member. It is owned by the member's user if that is a number.
 func (i *containerInstance) keep() error {
+	owner := i.owner()
 	_, err := os.Stat(i.spec.Kept)
 	isNew := errors.Is(err, os.ErrNotExist)
-	if err := keepFiles(i.spec.Kept, i.spec.Files); err != nil || !isNew {
+	if err := keepFiles(i.spec.Kept, i.spec.Files, owner); err != nil || !isNew {
 		return err
 	}
+	return owner.own(i.spec.Kept)
+}
+
+// owner returns the member's user if that is a number, otherwise nil: names are known only in the image.
+func (i *containerInstance) owner() *account {
 	user, group, _ := strings.Cut(i.spec.Container.User, ":")
 	uid, err := strconv.Atoi(user)
 	if err != nil {
-		return nil //nolint:nilerr // it is a name
+		return nil
 	}
 	gid, err := strconv.Atoi(group)
 	if err != nil {
 		gid = 0 // an Engine's default
 	}
-	owner := &account{uid: uid, gid: gid}
-	paths := []string{i.spec.Kept}
-	for _, file := range i.spec.Files {
-		paths = append(paths, filepath.Join(i.spec.Kept, file.Name))
-	}
-	return owner.own(paths...)
+	return &account{uid: uid, gid: gid}
 }

@@ -88,7 +88,7 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 		return nil, err
 	}
 	if spec.Kept != "" {
-		if err := keepFiles(spec.Kept, spec.Files); err != nil {
+		if err := keepFiles(spec.Kept, spec.Files, nil); err != nil {
 			return nil, &commandError{fmt.Errorf("its folder %q can't be created: %w", spec.Kept, err)}
 		}
 	}

@@ -1,0 +1,77 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// ownerOf returns the IDs of a file's user and group.
+func ownerOf(t *testing.T, path string) (uid, gid uint32) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := info.Sys().(*syscall.Stat_t) //nolint:forcetypeassert // on Linux
+	return status.Uid, status.Gid
+}
+
+// TestAccountsGroups: an account reaches what its groups may, the additional ones, too, and nothing of others.
+func TestAccountsGroups(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can act as another user")
+	}
+	const uid, gid, additional, foreign = 65530, 65531, 65532, 65533
+	folder, err := os.MkdirTemp("/tmp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // the account passes through
+		t.Fatal(err)
+	}
+	a := &account{name: "ann", uid: uid, gid: gid, groups: []uint32{gid, additional}}
+	for group, may := range map[int]bool{gid: true, additional: true, foreign: false} {
+		dir := filepath.Join(folder, strconv.Itoa(group))
+		if err := errors.Join(os.Mkdir(dir, 0o750), os.Chown(dir, 0, group)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.enter(dir); (err == nil) != may || err != nil && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("a folder of group %d: %v, may enter: %v", group, err, may)
+		}
+	}
+}
+
+// TestFindAccount: an account has all groups of its user, whichever group it runs as.
+func TestFindAccount(t *testing.T) {
+	current, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := current.GroupIds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{current.Username, current.Uid, current.Uid + ":" + current.Gid} {
+		a, err := findAccount(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, group := range a.groups {
+			got = append(got, strconv.FormatUint(uint64(group), 10))
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("%s has groups %q, want %q", name, got, ids)
+		}
+	}
+}
