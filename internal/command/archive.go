@@ -58,7 +58,7 @@ func WriteFile(file string, write func(to io.Writer) error) error {
 		return err
 	}
 	defer func() { _ = os.Remove(partial.Name()) }()
-	if err := errors.Join(write(partial), partial.Close()); err != nil {
+	if err := errors.Join(write(partial), partial.Sync(), partial.Close()); err != nil {
 		return err
 	}
 	if info != nil {

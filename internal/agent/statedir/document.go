@@ -49,10 +49,18 @@ func Write(path string, document any, durability Durability) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return replace(path, data, durability)
+	return replace(path, data, ownerOnly, durability)
 }
 
-func replace(path string, data []byte, durability Durability) (err error) {
+// ownerOnly are the permissions of files in a state directory.
+const ownerOnly fs.FileMode = 0o600
+
+// WriteFile replaces a file with these permissions, as [Write] replaces a durable document.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	return replace(path, data, mode, Durable)
+}
+
+func replace(path string, data []byte, mode fs.FileMode, durability Durability) (err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(path), temporaryPattern)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -64,6 +72,9 @@ func replace(path string, data []byte, durability Durability) (err error) {
 		}
 	}()
 	_, err = temporary.Write(data)
+	if err == nil && mode != ownerOnly {
+		err = temporary.Chmod(mode)
+	}
 	if err == nil && durability == Durable {
 		err = temporary.Sync()
 	}

@@ -88,7 +88,7 @@ func (d Dir) WriteItem(item engine.Item) error {
 	if err != nil {
 		return err
 	}
-	return replace(path, bytes.Join([][]byte{header, item.Data}, []byte("\n")), Durable)
+	return replace(path, bytes.Join([][]byte{header, item.Data}, []byte("\n")), ownerOnly, Durable)
 }
 
 // RemoveItems deletes all items except the cluster's.

@@ -32,7 +32,7 @@ func (d Dir) WriteSecrets(spec domain.MemberSpec) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		if err := replace(path, content, Durable); err != nil {
+		if err := replace(path, content, ownerOnly, Durable); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (d Dir) WriteRegistryLogin(spec domain.MemberSpec, auth string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return replace(path, []byte(auth), Durable)
+	return replace(path, []byte(auth), ownerOnly, Durable)
 }
 
 // ReadRegistryLogin returns the registry credentials for a member's image; empty if none were brought here.

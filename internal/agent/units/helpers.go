@@ -3,6 +3,7 @@
 package units
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -46,19 +47,31 @@ func WriteHelpers(folder string) (Helpers, error) {
 	}{{&h.stop, "stop", stopScript}, {&h.record, "record", recordScript}} {
 		digest := sha256.Sum256(helper.script)
 		*helper.path = filepath.Join(folder, "."+helper.name+"-"+hex.EncodeToString(digest[:8])+".sh")
-		if err := writeOnce(*helper.path, helper.script); err != nil {
+		if err := restore(*helper.path, helper.script); err != nil {
 			return Helpers{}, err
 		}
 	}
 	return h, nil
 }
 
-// writeOnce writes a file atomically, unless it exists.
-func writeOnce(path string, content []byte) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+// restore writes a file atomically, unless it is there with this content. A power loss may leave less of it.
+func restore(path string, content []byte) error {
+	present, err := os.ReadFile(path)
+	if err == nil && bytes.Equal(present, content) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -3,6 +3,7 @@
 package units
 
 import (
+	"bytes"
 	"maps"
 	"math"
 	"os"
@@ -220,6 +221,29 @@ func TestHelpers(t *testing.T) {
 	}
 	if _, err := WriteHelpers("/an odd/path"); err == nil {
 		t.Error("an odd path is taken")
+	}
+}
+
+// TestHelpersAfterPowerLoss: scripts that a power loss has emptied are written again.
+func TestHelpersAfterPowerLoss(t *testing.T) {
+	folder := t.TempDir()
+	before, err := WriteHelpers(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{before.stop, before.record} {
+		if err := os.Truncate(file, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := WriteHelpers(folder)
+	if err != nil || after != before {
+		t.Fatalf("they are at %+v, then at %+v, %v", before, after, err)
+	}
+	for file, want := range map[string][]byte{after.stop: stopScript, after.record: recordScript} {
+		if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s has %q, %v", filepath.Base(file), got, err)
+		}
 	}
 }
 

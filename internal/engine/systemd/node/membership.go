@@ -147,13 +147,13 @@ func (p part) clusterKey(given string) (private, public string, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", "", fmt.Errorf("the cluster's key: %w", err)
 	}
-	if given != "" && given != string(text) || err != nil {
+	if given != "" && given != string(text) || len(text) == 0 { // a power loss may have emptied the file
 		if text = []byte(given); given == "" {
 			if text, err = newKey(p.dir.Cluster); err != nil {
 				return "", "", err
 			}
 		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
+		if err := statedir.WriteFile(file, text, 0o600); err != nil {
 			return "", "", fmt.Errorf("the cluster's key: %w", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -93,7 +94,7 @@ func writeUnit(ctx context.Context, folder, cluster, program, version string) er
 	file := filepath.Join(folder, name)
 	text := []byte(fmt.Sprintf(unit, cluster, program, layout.Clusters, version))
 	if present, err := os.ReadFile(file); err != nil || !bytes.Equal(present, text) {
-		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // unit files are readable by all
+		if err := statedir.WriteFile(file, text, 0o644); err != nil { // unit files are readable by all
 			return fmt.Errorf("writing the unit of the supervisor: %w", err)
 		}
 	}

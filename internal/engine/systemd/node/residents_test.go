@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
 // systemctlScript is a systemctl that fails once with one command, leaves a file for each that succeeds, and wants a
@@ -38,6 +40,10 @@ func TestWriteUnitAgain(t *testing.T) {
 			}
 			if err := write(); err != nil {
 				t.Fatal(err)
+			}
+			info, err := os.Stat(filepath.Join(units, layout.SupervisorUnit("lab")))
+			if err != nil || info.Mode() != 0o644 {
+				t.Errorf("the unit is %v, %v, want one that all can read", info, err)
 			}
 			for _, done := range []string{"daemon-reload", "enable"} {
 				if _, err := os.Stat(filepath.Join(bin, done)); err != nil {
