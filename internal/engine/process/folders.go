@@ -39,6 +39,9 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 		if err == nil {
 			err = ctx.Err()
 		}
+		if path != root && errors.Is(err, fs.ErrNotExist) {
+			return nil // a folder that the running program has removed meanwhile
+		}
 		if err != nil || path == root {
 			return err
 		}
@@ -48,7 +51,7 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 		}
 		return visitFile(path, name, entry, visit)
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		if _, gone := os.Stat(root); errors.Is(gone, fs.ErrNotExist) {
 			return fmt.Errorf("folder %s of %s: %w", root, folder.Member, engine.ErrNotFound)
 		}
@@ -67,7 +70,11 @@ func visitFile(path, name string, entry fs.DirEntry, visit engine.FolderVisitor)
 	}
 	target := ""
 	if info.Mode()&fs.ModeSymlink != 0 {
-		if target, err = os.Readlink(path); err != nil {
+		target, err = os.Readlink(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
