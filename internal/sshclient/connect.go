@@ -30,13 +30,9 @@ func (h hop) name() string {
 
 // route returns the servers on the way to a host, ending with the host.
 func route(to Host, credentials Credentials) ([]hop, error) {
-	fallback := credentials.User
-	if fallback == "" {
-		current, err := user.Current()
-		if err != nil {
-			return nil, Failed(nil, "no SSH user is set, and the current user is unknown: %s", err)
-		}
-		fallback = loginName(runtime.GOOS, current.Username)
+	fallback, err := LoginUser(credentials)
+	if err != nil {
+		return nil, err
 	}
 	var hops []hop
 	add := func(host Host, jump bool) {
@@ -52,6 +48,19 @@ func route(to Host, credentials Credentials) ([]hop, error) {
 	}
 	add(to, false)
 	return hops, nil
+}
+
+// LoginUser returns the user who logs in to hosts whose address names none: the one of the credentials, or the current
+// user of this machine.
+func LoginUser(c Credentials) (string, error) {
+	if c.User != "" {
+		return c.User, nil
+	}
+	current, err := user.Current()
+	if err != nil {
+		return "", Failed(nil, "no SSH user is set, and the current user is unknown: %s", err)
+	}
+	return loginName(runtime.GOOS, current.Username), nil
 }
 
 // loginName returns the login name of a user of this machine, without the domain that Windows puts before it.

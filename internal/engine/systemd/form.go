@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os/user"
 	"slices"
 	"strconv"
 
@@ -272,10 +271,7 @@ func (e *Engine) loginFor(host domain.Host) string {
 	}
 	who := at.User
 	if who == "" {
-		who = e.settings.SSH.User
-	}
-	if self, err := user.Current(); who == "" && err == nil {
-		who = self.Username
+		who, _ = sshclient.LoginUser(e.settings.SSH) // it was used
 	}
 	return who + "@" + net.JoinHostPort(name, strconv.Itoa(int(port)))
 }
