@@ -410,7 +410,7 @@ func dissolve(ctx context.Context, eng engine.Engine, name string, diags *diag.D
 func (r *clusterResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	endpoint, name := resourcekit.CutEndpoint(req.ID)
+	endpoint, name := resourcekit.CutEndpoint(req.ID, 1)
 	if req.ID == "" && req.Identity != nil {
 		var identity identity
 		resp.Diagnostics.Append(req.Identity.Get(ctx, &identity)...)

@@ -115,7 +115,7 @@ func (r *autoscalingPolicyResource) remove(
 func (r *autoscalingPolicyResource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	endpoint, names := resourcekit.CutEndpoint(req.ID)
+	endpoint, names := resourcekit.CutEndpoint(req.ID, 3)
 	parts := strings.Split(names, "/")
 	if req.ID == "" && req.Identity != nil {
 		var given identity

@@ -3,6 +3,7 @@ package resourcekit
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -37,22 +38,33 @@ type Importable struct {
 	Valid func(name string) bool
 }
 
+// socket matches an address with a path: of a named pipe, or of a socket with the usual ending.
+var socket = regexp.MustCompile(`^(npipe:////\./pipe/[^/]+|(?:unix|ssh)://[^/]*/(?:[^/]+/)*?[^/]*\.sock)(?:/|$)`)
+
 // CutEndpoint splits an import ID into the address of a host of the cluster, such as ssh://ops@gpu1, which may be
-// empty, and the names after it.
-func CutEndpoint(id string) (endpoint, names string) {
+// empty, and the names after it: at least as many as this, as a name may contain slashes. A local socket without the
+// usual ending is taken to end before the minimum of names.
+func CutEndpoint(id string, least int) (endpoint, names string) {
+	if at := socket.FindStringSubmatchIndex(id); at != nil {
+		return id[:at[3]], id[at[1]:]
+	}
 	scheme, rest, ok := strings.Cut(id, "://")
 	if !ok {
 		return "", id
 	}
-	host, names, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host, names
+	parts := strings.Split(rest, "/")
+	first := 1
+	if parts[0] == "" {
+		first = max(first, len(parts)-least)
+	}
+	return scheme + "://" + strings.Join(parts[:first], "/"), strings.Join(parts[first:], "/")
 }
 
 // Into imports an item by ID, or by its parts as identity. The engine is the one that has a document of the cluster.
 func (i Importable) Into(
 	ctx context.Context, s *Session, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	endpoint, names := CutEndpoint(req.ID)
+	endpoint, names := CutEndpoint(req.ID, 2)
 	cluster, name, ok := strings.Cut(names, "/")
 	if req.ID == "" && req.Identity != nil {
 		var given Identity

@@ -83,7 +83,9 @@ func TestFindAtAnAddress(t *testing.T) {
 	}
 }
 
+// TestCutEndpoint cuts at least two names, as for a group or an image.
 func TestCutEndpoint(t *testing.T) {
+	const docker = "unix:///run/user/1000/docker.sock"
 	for id, want := range map[string][2]string{
 		"":                         {"", ""},
 		"lab/mnist":                {"", "lab/mnist"},
@@ -91,8 +93,17 @@ func TestCutEndpoint(t *testing.T) {
 		"tcp://gpu1/lab/spark/ps":  {"tcp://gpu1", "lab/spark/ps"},
 		"ssh://gpu1":               {"ssh://gpu1", ""},
 		"ssh://[2001:db8::1]:22/a": {"ssh://[2001:db8::1]:22", "a"},
+
+		docker:                               {docker, ""},
+		docker + "/lab":                      {docker, "lab"},
+		docker + "/lab/mnist":                {docker, "lab/mnist"},
+		docker + "/lab/hub.example/team/a:1": {docker, "lab/hub.example/team/a:1"},
+		"unix:///run/engine/lab/mnist":       {"unix:///run/engine", "lab/mnist"},
+		"ssh://gpu1/run/a.sock/lab/mnist":    {"ssh://gpu1/run/a.sock", "lab/mnist"},
+		"ssh://gpu1/lab/hub.example/a:1":     {"ssh://gpu1", "lab/hub.example/a:1"},
+		"npipe:////./pipe/engine/lab/mnist":  {"npipe:////./pipe/engine", "lab/mnist"},
 	} {
-		if endpoint, names := CutEndpoint(id); endpoint != want[0] || names != want[1] {
+		if endpoint, names := CutEndpoint(id, 2); endpoint != want[0] || names != want[1] {
 			t.Errorf("%q: got %q and %q", id, endpoint, names)
 		}
 	}
