@@ -65,7 +65,8 @@ func TestExists(t *testing.T) {
 		"away after a look":          {lossyEngine{stat: gone, inspect: away}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := exists(t.Context(), &c.engine, mount.Mount{Type: mount.TypeVolume, Source: "results"}, "/results")
+			in := mount.Mount{Type: mount.TypeVolume, Source: "results"}
+			found, err := exists(t.Context(), &c.engine, in, "/results")
 			if found != c.found || (err != nil) != c.fails || cerrdefs.IsNotFound(err) {
 				t.Errorf("found: %v, error %v", found, err)
 			}
