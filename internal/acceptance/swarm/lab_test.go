@@ -15,7 +15,6 @@ import (
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/network"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -456,32 +455,8 @@ func (l *swarmLab) expectNothing() {
 	if !info.Swarm.ControlAvailable {
 		return // gone with its Swarm
 	}
-	var left []string
-	note := func(kind string, labels map[string]string, name string) {
-		if labels["trainyard.cluster"] == l.name {
-			left = append(left, kind+" "+name)
-		}
-	}
-	services, err := docker.ServiceList(ctx, dockerswarm.ServiceListOptions{})
+	left, err := l.bed.Labelled(ctx, "trainyard.cluster="+l.name)
 	l.must(err)
-	for _, service := range services {
-		note("service", service.Spec.Labels, service.Spec.Name)
-	}
-	configs, err := docker.ConfigList(ctx, dockerswarm.ConfigListOptions{})
-	l.must(err)
-	for _, config := range configs {
-		note("config", config.Spec.Labels, config.Spec.Name)
-	}
-	secrets, err := docker.SecretList(ctx, dockerswarm.SecretListOptions{})
-	l.must(err)
-	for _, secret := range secrets {
-		note("secret", secret.Spec.Labels, secret.Spec.Name)
-	}
-	networks, err := docker.NetworkList(ctx, network.ListOptions{})
-	l.must(err)
-	for _, n := range networks {
-		note("network", n.Labels, n.Name)
-	}
 	nodes, err := docker.NodeList(ctx, dockerswarm.NodeListOptions{})
 	l.must(err)
 	for _, node := range nodes {

@@ -234,14 +234,6 @@ func (l *lab) expectMembers(want ...int) resource.TestCheckFunc {
 	}
 }
 
-// left is a shell script that prints what is left of a cluster on a host: files, units, and lines that give its
-// controller access. systemd may remember a unit without a file until somebody reloads it, which does no harm.
-const left = `command -v docker >/dev/null && docker ps --all --filter label=trainyard.cluster=%[1]s --format '{{.Names}} {{.Status}}' 2>/dev/null
-ls -d /var/lib/trainyard/clusters/%[1]s 2>/dev/null
-find /etc/systemd /run/systemd/system /run/systemd/transient -name 'trainyard@%[1]s.service' -o -name 'trainyard-%[1]s-*' 2>/dev/null
-systemctl list-units --all --plain --no-legend 'trainyard@%[1]s.service' 'trainyard-%[1]s.slice' 'trainyard-%[1]s-*' | grep -v ' inactive *dead '
-grep -sE 'trainyard cluster %[1]s$' /root/.ssh/authorized_keys /home/*/.ssh/authorized_keys; :`
-
 // expectNothingOn fails unless nothing of the cluster is left on a host.
 func (l *lab) expectNothingOn(host *testbed.Host) {
 	l.Helper()
@@ -252,7 +244,7 @@ func (l *lab) expectNothingOn(host *testbed.Host) {
 		}
 	}()
 	acctest.Eventually(l, "nothing of the cluster to be left on "+host.Name, func() bool {
-		found = strings.TrimSpace(l.on(host, left, l.name))
+		found = strings.TrimSpace(l.on(host, "%s", acceptance.LeftOnHost(l.name)))
 		return found == ""
 	})
 }
