@@ -4,19 +4,21 @@ package systems_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/docker/docker/api/types/filters"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // site is a set of machines that form the cluster "lab", whose members run a Python of this machine.
@@ -34,13 +36,21 @@ type site struct {
 	// member.
 	shell func(member, command string) (string, error)
 	kill  func(member, signal string) error
+	// hostOf returns the name of the machine that runs a member; log returns what a member has printed, anywhere.
+	hostOf func(member string) (string, error)
+	log    func(member string) (string, error)
 	// killController kills the controller of the cluster.
 	killController func() error
+	// killHost cuts the power of a machine, given its index; bootHost boots it again, and waits until it takes part.
+	// The first machine is the manager.
+	killHost, bootHost func(int) error
 	// lose removes the last of the members of an interchangeable role, such as "spark-worker", of which there are this
 	// many, behind Terraform's back.
 	lose func(role string, count int) error
 	// left describes what is left of the cluster, by machine.
 	left func() string
+	// secrets are what must be seen nowhere, by what they are: see expectHidden.
+	secrets map[string]string
 }
 
 // newEnvironment returns a Python environment.
@@ -58,7 +68,12 @@ func newEnvironment(t *testing.T, name string) pythonenv.Environment {
 func onHosts(t *testing.T, e pythonenv.Environment, count int) *site {
 	t.Helper()
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: e.Folders})
-	s := &site{python: e.Python}
+	key, err := os.ReadFile(bed.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The fourth line of the encoded key holds its secret part.
+	s := &site{python: e.Python, secrets: map[string]string{"SSH key": strings.Split(string(key), "\n")[4]}}
 	var hosts strings.Builder
 	for i, host := range bed.Hosts {
 		s.hosts = append(s.hosts, host.Name)
@@ -78,22 +93,7 @@ resource "trainyard_cluster" "lab" {
 }
 `, bed.KeyFile, bed.KnownHosts, &hosts)
 	s.reachHosts(t, bed)
-	s.left = func() (left string) {
-		for _, host := range bed.Hosts {
-			found, err := host.Run(context.WithoutCancel(t.Context()), fmt.Sprintf("ls -d %s/lab 2>/dev/null; "+
-				"find %s -type f 2>/dev/null; "+
-				"systemctl list-units --all --plain --no-legend 'trainyard@lab.service' 'trainyard-lab-*' | "+
-				"grep -v ' inactive *dead '; :",
-				layout.Clusters, resultsOnHosts))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found = strings.TrimSpace(found); found != "" {
-				left += host.Name + ": " + found + "\n"
-			}
-		}
-		return left
-	}
+	s.left = func() string { return leftOnHosts(t, bed, "lab") }
 	return s
 }
 
@@ -102,7 +102,13 @@ resource "trainyard_cluster" "lab" {
 func onSwarm(t *testing.T, e pythonenv.Environment, count int) *site {
 	t.Helper()
 	bed := testbed.New(t, testbed.Options{Nodes: count, Managers: 1})
-	s := &site{python: e.Python, image: "trainyard/base:1", mounts: e.Mounts()}
+	formed, err := bed.Nodes[0].Client().SwarmInspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{python: e.Python, image: "trainyard/base:1", mounts: e.Mounts(), secrets: map[string]string{
+		"token of workers": formed.JoinTokens.Worker, "token of managers": formed.JoinTokens.Manager,
+	}}
 	acctest.LoadMember(t, bed, s.image)
 	var hosts strings.Builder
 	for _, node := range bed.Nodes {
@@ -118,19 +124,7 @@ resource "trainyard_cluster" "lab" {
 }
 `, &hosts)
 	s.reachNodes(t, bed)
-	s.left = func() (left string) {
-		services, err := bed.Nodes[0].Client().ServiceList(context.WithoutCancel(t.Context()),
-			dockerswarm.ServiceListOptions{
-				Filters: filters.NewArgs(filters.Arg("label", "trainyard.cluster=lab")),
-			})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, service := range services {
-			left += service.Spec.Name + "\n"
-		}
-		return left
-	}
+	s.left = func() string { return strings.Join(leftOnNodes(t, bed, "lab"), "\n") }
 	return s
 }
 
@@ -145,6 +139,91 @@ func (s *site) members(mounts ...string) string {
 		attributes += fmt.Sprintf("  mounts = [%s]\n", strings.Join(mounts, ", "))
 	}
 	return attributes
+}
+
+// leftOnHosts describes what is left of a cluster on bare hosts, including results.
+func leftOnHosts(t *testing.T, bed *testbed.Hosts, cluster string) (left string) {
+	t.Helper()
+	for _, host := range bed.Hosts {
+		found, err := host.Run(context.WithoutCancel(t.Context()),
+			acceptance.LeftOnHost(cluster)+"\nfind "+resultsOnHosts+" -type f 2>/dev/null; :")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found = strings.TrimSpace(found); found != "" {
+			left += host.Name + ": " + found + "\n"
+		}
+	}
+	return left
+}
+
+// leftOnNodes lists what is left of clusters on a Swarm: services, configs, secrets, networks, labels of nodes, and, on
+// all nodes, containers and volumes. No test here has a volume that outlives its group.
+func leftOnNodes(t *testing.T, bed *testbed.Bed, clusters ...string) (left []string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	note := func(where string, found []string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range found {
+			left = append(left, where+what)
+		}
+	}
+	for _, cluster := range clusters {
+		label := domain.LabelCluster + "=" + cluster
+		found, err := bed.Labelled(ctx, label)
+		note("", found, err)
+		for _, node := range bed.Nodes {
+			found, err := node.Labelled(ctx, label)
+			note(node.Name+": ", found, err)
+		}
+	}
+	nodes, err := bed.Nodes[0].Client().NodeList(ctx, dockerswarm.NodeListOptions{})
+	note("", nil, err)
+	for _, node := range nodes {
+		for label := range node.Spec.Labels {
+			if strings.HasPrefix(label, domain.LabelPrefix) {
+				left = append(left, fmt.Sprintf("label %s of node %s", label, node.Description.Hostname))
+			}
+		}
+	}
+	return left
+}
+
+// loseHost cuts the power of a machine in the middle of what its cluster does. A bare host boots again, and so do the
+// members that it ran. A Swarm first moves these members to others.
+func (s *site) loseHost(t *testing.T, i int, members ...string) {
+	t.Helper()
+	lost := map[string]bool{}
+	for _, member := range members {
+		if host, err := s.hostOf(member); err == nil && host == s.hosts[i] {
+			lost[member] = true
+		}
+	}
+	if len(lost) == 0 {
+		t.Fatalf("%s runs none of %q", s.hosts[i], members)
+	}
+	if err := s.killHost(i); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	if s.image != "" {
+		acctest.Eventually(t, "the members of "+s.hosts[i]+" to run elsewhere", func() bool {
+			for member := range lost {
+				if _, err := s.hostOf(member); err != nil {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	t.Logf("%s has lost its power, with %v; %.1f s later it boots", s.hosts[i],
+		slices.Sorted(maps.Keys(lost)), time.Since(killed).Seconds())
+	if err := s.bootHost(i); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // expectNothing fails unless nothing is left of the cluster.
@@ -162,20 +241,16 @@ func (s *site) expectNothing(t *testing.T) {
 	})
 }
 
-// expectOnAll fails unless each machine has a member, according to a module's output of placements.
-func (s *site) expectOnAll(w *acctest.Workspace, output string) {
-	w.Helper()
-	var placements map[string]string
-	if err := json.Unmarshal([]byte(w.Must("output", "-json", output)), &placements); err != nil {
-		w.Fatal(err)
-	}
-	for _, host := range s.hosts {
-		used := false
-		for _, placed := range placements {
-			used = used || strings.HasPrefix(placed, host)
+// awaitOnAll waits until each machine runs one of these members.
+func (s *site) awaitOnAll(t *testing.T, members ...string) {
+	t.Helper()
+	acctest.Eventually(t, fmt.Sprintf("each of %v to run one of %q", s.hosts, members), func() bool {
+		used := map[string]bool{}
+		for _, member := range members {
+			if host, err := s.hostOf(member); err == nil {
+				used[host] = true
+			}
 		}
-		if !used {
-			w.Errorf("%s has no member: they are on %v", host, placements)
-		}
-	}
+		return len(used) == len(s.hosts)
+	})
 }

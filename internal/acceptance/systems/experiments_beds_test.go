@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,27 +18,35 @@ import (
 const resultsOnHosts = "/var/lib/results"
 
 // Agents learn on bare hosts, each of which has the results of its own runs, until the destroy. TensorBoard shows those
-// of its host.
+// of its host. One of the hosts loses its power in the middle, and its run goes on once it is back.
 func TestSystemExperimentsBareHosts(t *testing.T) {
-	learnOn(t, onHosts, fmt.Sprintf(`path = %q, on_destroy = "delete"`, resultsOnHosts), "", 1)
+	learnOn(t, onHosts, resultsOnHosts, `on_destroy = "delete"`, "", 1)
 }
 
 // Agents learn on a Swarm whose nodes share the folder of results. TensorBoard shows all of them, and the destroy keeps
-// them.
+// them. One of the nodes loses its power in the middle, and its run goes on on another.
 func TestSystemExperimentsSwarm(t *testing.T) {
+	const results = "/srv/results"
 	shared := t.TempDir()
-	mount := fmt.Sprintf(`{ source = %q, target = "/srv/results" }`, shared)
-	learnOn(t, onSwarm, `path = "/srv/results"`, mount, 6)
+	mount := fmt.Sprintf(`{ source = %q, target = %q }`, shared, results)
+	learnOn(t, onSwarm, results, "", mount, 6)
 	kept, err := filepath.Glob(filepath.Join(shared, "pricing", "*", "weights.npz"))
 	if err != nil || len(kept) != 6 {
 		t.Errorf("the destroy has kept %q, %v; want the weights of six runs", kept, err)
 	}
 }
 
-// learnOn runs six experiments on three machines, with these attributes of results, and a mount for them if there is
-// one. TensorBoard has to show at least this many of them, and the destroy to collect all.
-func learnOn(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site, results, mount string, shown int) {
+// learnOn runs six experiments on three machines, one of which loses its power meanwhile. The results are in a folder,
+// with more attributes, and a mount for them if there is one. TensorBoard has to show at least this many of them, and
+// the destroy to collect all.
+func learnOn(
+	t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site,
+	results, attributes, mount string, shown int,
+) {
 	t.Helper()
+	keys := []string{
+		"dqn-seed-0", "dqn-seed-1", "dqn-seed-2", "q-learning-seed-0", "q-learning-seed-1", "q-learning-seed-2",
+	}
 	e := newEnvironment(t, "rl")
 	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
 	acceptance.WithModules(w)
@@ -55,28 +62,26 @@ module "pricing" {
   cluster      = trainyard_cluster.lab
   name         = "pricing"
   seeds        = range(3)
-  max_parallel = 3
+  max_parallel = 6
+  retry        = { delay = "1s" }
   wait_for     = "completed"
+  env          = { SAVE_SECONDS = "0.2" }
   resources    = { limits = { cpus = 0.6 } }
   placement    = { strategy = "spread" }
-  results      = { %s, collect_to = %q }
+  results      = { path = %q, collect_to = %q, %s }
   tensorboard  = { command = [%q] }
 %s
   runs = {%s
   }
 }
 
-data "trainyard_sweep" "pricing" {
-  cluster    = trainyard_cluster.lab
-  name       = module.pricing.name
-  depends_on = [module.pricing]
-}
-
-output "hosts"       { value = { for key, run in data.trainyard_sweep.pricing.runs : key => run.host } }
 output "tensorboard" { value = module.pricing.tensorboard }
-`, results, collected, filepath.Join(filepath.Dir(e.Python), "tensorboard"), s.members(mounts...), learners)+logsOfRuns)
-	w.Must("apply", "-auto-approve")
-	s.expectOnAll(w, "hosts")
+`, results, collected, attributes, filepath.Join(filepath.Dir(e.Python), "tensorboard"),
+		s.members(mounts...), learners)+logsOfRuns)
+	finish := w.Start("apply", "-auto-approve")
+	interrupted := s.interruptRun(t, filepath.Join(results, "pricing"), keys)
+	finish()
+	w.Must("apply", "-refresh-only", "-auto-approve") // members may have moved during the apply
 	expectLogs(w, 6)
 	w.ExpectNoChange("once all have ended")
 
@@ -93,15 +98,58 @@ output "tensorboard" { value = module.pricing.tensorboard }
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("the destroy has collected %q, %v; want one archive", archives, err)
 	}
-	keys := []string{
-		"dqn-seed-0", "dqn-seed-1", "dqn-seed-2", "q-learning-seed-0", "q-learning-seed-1", "q-learning-seed-2",
+	files := acceptance.Archived(t, archives[0])
+	used := map[string]bool{}
+	for _, run := range expectLearnt(t, files, 3, keys...) {
+		used[run.Host] = true
 	}
-	var hosts []string
-	for _, run := range expectLearnt(t, acceptance.Archived(t, archives[0]), 3, keys...) {
-		hosts = append(hosts, run.Host)
+	survivors := s.hosts
+	if s.image != "" {
+		survivors = s.hosts[:2] // runs of the other one may all have moved
 	}
-	slices.Sort(hosts)
-	if used := slices.Compact(hosts); !slices.Equal(used, slices.Sorted(slices.Values(s.hosts))) {
-		t.Errorf("the collected results are of %v, want them of %v", used, s.hosts)
+	for _, host := range survivors {
+		if !used[host] {
+			t.Errorf("the collected results are of %v, want some of %s", used, host)
+		}
 	}
+	var run struct {
+		Host      string
+		ResumedAt *int `json:"resumed_at_episode"`
+	}
+	if err := json.Unmarshal([]byte(files[interrupted+"/run.json"]), &run); err != nil {
+		t.Fatal(err)
+	}
+	found := s.image != "" || run.Host == s.hosts[2] // its checkpoint, which is on its host or on all
+	if found && (run.ResumedAt == nil || *run.ResumedAt == 0) {
+		t.Errorf("%s did not resume from its checkpoint after %s had lost its power: %s", interrupted, s.hosts[2],
+			files[interrupted+"/run.json"])
+	}
+}
+
+// interruptRun waits until each machine runs one of these experiments, cuts the power of the last one when its run has
+// a checkpoint, and returns the key of that run. The folder has the results of each run in a folder with its key.
+func (s *site) interruptRun(t *testing.T, folder string, keys []string) (interrupted string) {
+	t.Helper()
+	last := len(s.hosts) - 1
+	member := func(key string) string { return "pricing-" + key + "-0" }
+	var members []string
+	for _, key := range keys {
+		members = append(members, member(key))
+	}
+	s.awaitOnAll(t, members...)
+	acctest.Eventually(t, "a checkpoint of a run on "+s.hosts[last], func() bool {
+		for _, key := range keys {
+			if on, err := s.hostOf(member(key)); err != nil || on != s.hosts[last] {
+				continue
+			}
+			_, err := s.shell(member(key), "ls "+filepath.Join(folder, key, "checkpoint.npz"))
+			if err == nil {
+				interrupted = key
+				return true
+			}
+		}
+		return false
+	})
+	s.loseHost(t, last, member(interrupted))
+	return interrupted
 }

@@ -3,11 +3,12 @@
 package systems_test
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ const emptyImage = "trainyard/empty:1"
 
 // What both engines share.
 const (
-	engineEpochs, engineSteps = 2, 20
+	engineEpochs, engineSteps = 3, 20
 	workload                  = `
 module %[1]q {
   source          = "./modules/multiworker"
@@ -93,7 +94,9 @@ terraform {
 	w.Must("get")
 }
 
-// trainOnHosts trains on two bare hosts, writes the model to a file, and returns worker 0's final line.
+// trainOnHosts trains on two bare hosts, writes the model to a file, and returns worker 0's final line. The host of
+// worker 1 loses its power in the middle: all go on from a checkpoint, and end with the weights as if nothing had
+// happened.
 func trainOnHosts(t *testing.T, e pythonenv.Environment, model string) rankLine {
 	w := newTensorFlow(t)
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: e.Folders})
@@ -102,7 +105,7 @@ func trainOnHosts(t *testing.T, e pythonenv.Environment, model string) rankLine 
 		fmt.Fprintf(&hosts, "    %s = { address = \"ssh://ops@%s\", advertise_address = \"%s:22\", role = %q }\n",
 			host.Name, host.SSH, host.Address, []string{"manager", "worker"}[i])
 	}
-	const models = "/var/tmp/models"
+	const models, logs = "/var/tmp/models", "/var/tmp/logs"
 	configured(w, fmt.Sprintf(`
 provider "trainyard" {
   ssh = { identity_files = [%q], known_hosts_files = [%q] }
@@ -114,9 +117,14 @@ resource "trainyard_cluster" "lab" {
   hosts = {
 %s  }
 }
-`, bed.KeyFile, bed.KnownHosts, &hosts), workloadOn(e, "one", "null", 5001, models, ""))
-	w.Must("apply", "-auto-approve")
-	_, trained := expectSameRanks(w, "one")
+`, bed.KeyFile, bed.KnownHosts, &hosts), workloadOn(e, "one", "null", 5001, models, fmt.Sprintf("log_dir = %q", logs)))
+	finish := w.Start("apply", "-auto-approve")
+	losePower(t, bed, logs)
+	finish()
+	joined, trained := expectSameRanks(w, "one")
+	if joined.Step < engineSteps {
+		t.Errorf("after the loss of a host, training begins with %+v, want it from a checkpoint", joined)
+	}
 	w.ExpectNoChange("after the training on bare hosts")
 
 	var saved []string
@@ -134,15 +142,58 @@ resource "trainyard_cluster" "lab" {
 		t.Fatal(err)
 	}
 	w.Must("destroy", "-auto-approve")
-	for _, host := range bed.Hosts {
-		const list = "systemctl list-units --all --plain --no-legend 'trainyard*.service';" +
-			"ls /var/lib/trainyard/clusters"
-		left, err := host.Run(context.WithoutCancel(t.Context()), list)
-		if err != nil || strings.TrimSpace(left) != "" {
-			t.Errorf("after the destroy %s has %q (%v)", host.Name, left, err)
-		}
-	}
+	s := &site{left: func() string { return leftOnHosts(t, bed, "multiworker-lab") }}
+	s.expectNothing(t)
 	return trained
+}
+
+// losePower waits for a checkpoint of a training, in a folder of worker 0's host, cuts the power of the other host, and
+// boots it again.
+func losePower(t *testing.T, bed *testbed.Hosts, folder string) {
+	t.Helper()
+	var victim *testbed.Host
+	acctest.Eventually(t, "a checkpoint", func() bool {
+		for i, host := range bed.Hosts {
+			if _, err := host.Run(t.Context(), "ls "+folder+"/ckpt-*.index"); err == nil {
+				victim = bed.Hosts[1-i]
+				return true
+			}
+		}
+		return false
+	})
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// planDockerfiles creates a cluster and plans the image of each module's Dockerfile there. Without a registry, none can
+// be built.
+func planDockerfiles(t *testing.T, w *acctest.Workspace, cluster string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(acceptance.Modules, "*", "Dockerfile"))
+	if err != nil || len(found) < 4 {
+		t.Fatalf("the modules have the Dockerfiles %q, %v", found, err)
+	}
+	var names, says []string
+	for _, file := range found {
+		name := filepath.Base(filepath.Dir(file))
+		names = append(names, name)
+		says = append(says, fmt.Sprintf(`trainyard_image.of["%s"] will be created`, name))
+	}
+	configured(w, cluster, fmt.Sprintf(`
+resource "trainyard_image" "of" {
+  for_each = toset(%s)
+  cluster  = trainyard_cluster.lab
+  name     = "${each.key}:1"
+  build    = { context = "${path.module}/modules/${each.key}" }
+}
+`, acceptance.List(names...)))
+	w.Must("apply", "-auto-approve", "-target=trainyard_cluster.lab")
+	says = append(says, fmt.Sprintf("%d to add, 0 to change, 0 to destroy", len(names)))
+	acceptance.ExpectSaid(t, w.Must("plan"), says...)
 }
 
 // trainOnSwarm trains two workloads on a Swarm of two nodes, writes the model of the first to a file, and returns its
@@ -170,18 +221,7 @@ resource "trainyard_cluster" "lab" {
 }
 `, bed.Nodes[0].Host(), &hosts)
 
-	// Without a registry the image can't be built, but planned: its only source is the Dockerfile.
-	configured(w, lab, `
-resource "trainyard_image" "tensorflow" {
-  cluster = trainyard_cluster.lab
-  name    = "tensorflow:cpu"
-  build   = { context = "${path.module}/modules/multiworker" }
-}
-`)
-	w.Must("apply", "-auto-approve", "-target=trainyard_cluster.lab")
-	planned := w.Must("plan")
-	acceptance.ExpectSaid(t, planned, `trainyard_image.tensorflow will be created`,
-		`1 to add, 0 to change, 0 to destroy`)
+	planDockerfiles(t, w, lab)
 
 	configured(w, lab,
 		workloadOn(e, "one", strconv.Quote(emptyImage), 5001, "/srv/models/one", mounts),
@@ -220,15 +260,10 @@ resource "trainyard_image" "tensorflow" {
 		t.Fatal(err)
 	}
 	w.Must("destroy", "-auto-approve")
-	networks, err = docker.NetworkList(context.WithoutCancel(t.Context()), network.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range networks {
-		if n.Labels["trainyard.cluster"] != "" {
-			t.Errorf("after the destroy there is the network %s", n.Name)
-		}
-	}
+	s := &site{left: func() string {
+		return strings.Join(leftOnNodes(t, bed, slices.Sorted(maps.Keys(want))...), "\n")
+	}}
+	s.expectNothing(t)
 	return trained
 }
 

@@ -3,52 +3,97 @@
 package systems_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// The module trains on bare hosts as on this machine.
+// The module trains on bare hosts as on this machine. A host loses its power in the middle, and is back soon.
 func TestSystemPSWorkerBareHosts(t *testing.T) {
-	trainOn(t, func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) })
+	trainOn(t, func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) }, "/var/lib/mnist")
 }
 
-// The module trains on a Swarm as on this machine, with its own program in an image that doesn't contain it.
+// The module trains on a Swarm as on this machine, with its own program in an image that doesn't contain it. A node
+// loses its power in the middle, and its members move. Checkpoints are in a folder that the nodes share.
 func TestSystemPSWorkerSwarm(t *testing.T) {
-	trainOn(t, func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) })
+	const logs = "/srv/mnist"
+	mount := fmt.Sprintf("{ source = %q, target = %q }", t.TempDir(), logs)
+	trainOn(t, func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) }, logs, mount)
 }
 
-// trainOn trains with two parameter servers and two workers on several machines.
-func trainOn(t *testing.T, start func() *site) {
+// trainOn trains with two parameter servers and two workers on several machines, with checkpoints in a folder, and more
+// mounts. The training goes on from a checkpoint after a machine has lost its power.
+func trainOn(t *testing.T, start func() *site, logs string, mounts ...string) {
 	t.Helper()
-	const steps = 300
+	const steps = 1000
 	w := newTensorFlow(t)
 	s := start()
-	w.Write("main.tf", `
-terraform {
-  required_providers {
-    trainyard = { source = "trainyard/trainyard" }
-  }
-}
-`+s.cluster+fmt.Sprintf(`
+	configured(w, s.cluster, fmt.Sprintf(`
 module "mnist" {
   source      = "./modules/ps-worker"
   cluster     = trainyard_cluster.lab
   name        = "mnist"
   train_steps = %d
+  log_dir     = %q
+  env         = { SAVE_EVERY = "0.5" }
   wait_for    = "completed"
+  timeouts    = { create = "6m" }
   ps          = { placement = { strategy = "spread" } }
   worker      = { placement = { strategy = "spread" } }
 %s}
-
-output "placements" { value = module.mnist.placements }
-`, steps, s.members())+watched("mnist"))
-	w.Must("get")
+`, steps, logs, s.members(mounts...)), watched("mnist"), s.withSecret(t, w))
+	w.Must("plan", "-out="+savedPlan)
 	begin := time.Now()
-	w.Must("apply", "-auto-approve")
+	finish := w.Start("apply", savedPlan)
+	members := []string{"mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1"}
+	s.awaitOnAll(t, members...)
+	saved := s.awaitCheckpoint(t, "mnist-worker-0", logs)
+	s.loseHost(t, 1, members...)
+	finish()
+	w.Must("apply", "-refresh-only", "-auto-approve") // members may have moved during the apply
 	expectTrained(w, steps, time.Since(begin))
-	s.expectOnAll(w, "placements")
+	log, err := s.log("mnist-worker-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, last := trainedOf(strings.Split(log, "\n")), 0
+	slices.SortFunc(entries, func(a, b trained) int { return cmp.Compare(a.Time, b.Time) })
+	for _, entry := range entries {
+		if last >= saved && entry.Step < saved {
+			t.Errorf("there is step %d again, before the checkpoint of step %d:\n%s", entry.Step, saved, log)
+		}
+		last = entry.Step
+	}
 	w.ExpectNoChange("after the training")
+	s.expectHidden(w, members...)
 	w.Must("destroy", "-auto-approve")
 	s.expectNothing(t)
+}
+
+// awaitCheckpoint waits until a member sees a checkpoint after step 0 in a folder, and returns its step.
+func (s *site) awaitCheckpoint(t *testing.T, member, folder string) (step int) {
+	t.Helper()
+	acctest.Eventually(t, "a checkpoint in "+folder, func() bool {
+		files, err := s.shell(member, "ls "+folder)
+		if err != nil {
+			return false // there is no such folder yet
+		}
+		for file := range strings.FieldsSeq(files) {
+			if found := checkpointFile.FindStringSubmatch(file); found != nil {
+				saved, err := strconv.Atoi(found[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				step = max(step, saved)
+			}
+		}
+		return step > 0
+	})
+	return step
 }

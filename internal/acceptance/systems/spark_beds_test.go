@@ -24,14 +24,18 @@ func TestSystemSparkBareHosts(t *testing.T) { trainSpark(t, onHosts) }
 // it.
 func TestSystemSparkSwarm(t *testing.T) { trainSpark(t, onSwarm) }
 
-// trainSpark trains with two workers on different machines. A worker that is lost shows in the plan and is restored,
-// and the application is not submitted again.
+// trainSpark trains with two workers on different machines. One of these loses its power in the middle, and when it is
+// back the gang trains anew, in the same application or in another one. A worker that is lost shows in the plan and is
+// restored, and the application is not submitted again.
 func trainSpark(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
 	t.Helper()
 	l := newSparkBed(t, start)
 	begin := time.Now()
-	l.Must("apply", "-auto-approve")
+	finish := l.Start("apply", "-auto-approve")
+	l.interrupt(t)
+	finish()
 	applied := time.Since(begin)
+	l.Must("apply", "-refresh-only", "-auto-approve") // workers may have moved during the apply
 	l.awaitWorkers(2)
 	t.Logf("%s, applied in %.1f s", l.expectTrained(), applied.Seconds())
 	l.ExpectNoChange("after the training")
@@ -54,10 +58,32 @@ func trainSpark(t *testing.T, start func(*testing.T, pythonenv.Environment, int)
 	l.site.expectNothing(t)
 }
 
+// interrupt cuts the power of the second machine, which has one of the two workers, once the application begins to
+// train, and boots it again: on a Swarm, too, as the other machine takes no second worker.
+func (l *sparkBed) interrupt(t *testing.T) {
+	t.Helper()
+	says := func(event string) bool {
+		log, err := l.site.log("fares-driver-0")
+		return err == nil && strings.Contains(log, fmt.Sprintf(`{"event": %q,`, event))
+	}
+	acctest.Eventually(t, "the application to begin its training", func() bool { return says("prepared") })
+	if err := l.site.killHost(1); err != nil {
+		t.Fatal(err)
+	}
+	if says("trained") {
+		t.Errorf("%s has lost its power after the training, not in the middle", l.site.hosts[1])
+	}
+	if err := l.site.bootHost(1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sparkBed is a Spark on several machines, and an application.
 type sparkBed struct {
 	*acctest.Workspace
 	site *site
+	// submitted is how many applications the master has seen; 0 if nobody has looked.
+	submitted int
 }
 
 // sparkOutputs are the outputs of its configuration.
@@ -86,25 +112,32 @@ func newSparkBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int
 module "spark" {
   source  = "./modules/spark"
   cluster = trainyard_cluster.lab
-  bin     = %q
-  env     = { JAVA_HOME = %q, JDK_JAVA_OPTIONS = %q }
-  master  = { daemon_memory_mib = 256, resources = { limits = { cpus = 0.5 } } }
+  bin     = %[1]q
+  env     = { JAVA_HOME = %[2]q, JDK_JAVA_OPTIONS = %[3]q }
+  master = {
+    daemon_memory_mib = 256
+    resources         = { limits = { cpus = 0.5 } }
+    placement         = { hosts = [%[4]q] }
+    conf              = { "spark.worker.timeout" = "20" } # seconds until a worker that is silent counts as lost
+  }
   worker = {
     memory_mib        = 512
     daemon_memory_mib = 256
+    conf              = { "spark.worker.timeout" = "20" }
     placement         = { strategy = "one_per_host" }
     resources         = { limits = { cpus = 0.8 } }
   }
-%s}
+%[5]s}
 
 module "fares" {
   source  = "./modules/spark/submit"
   spark   = module.spark
   name    = "fares"
   program = "regression.py"
+  retries = 2
   env     = { ROWS = "20000", ROUNDS = "20" }
   conf    = { "spark.ui.enabled" = "false" }
-  driver  = { memory_mib = 512, resources = { limits = { cpus = 0.8 } } }
+  driver  = { memory_mib = 512, resources = { limits = { cpus = 0.8 } }, placement = { hosts = [%[4]q] } }
 }
 
 data "trainyard_group" "spark" {
@@ -124,7 +157,8 @@ output "workers" {
   value = { for name, member in data.trainyard_group.spark.members : name => member.host if member.role == "worker" }
 }
 output "log" { value = data.trainyard_logs.fares.lines }
-`, filepath.Dir(e.Python), filepath.Dir(filepath.Dir(java)), options, l.site.members(users...)))
+`, filepath.Dir(e.Python), filepath.Dir(filepath.Dir(java)), options, l.site.hosts[0],
+		l.site.members(users...)))
 	return l
 }
 
@@ -158,8 +192,8 @@ func (l *sparkBed) expectTrained() string {
 	return fmt.Sprintf("%+v on %v", trained, outputs.Workers.Value)
 }
 
-// awaitWorkers waits until the master knows this many workers. It fails unless the master knows one application, which
-// has finished on two cores.
+// awaitWorkers waits until the master knows this many workers. It fails unless the master knows one application that has
+// finished, on two cores, none that is active, and no more of them than at the last look.
 func (l *sparkBed) awaitWorkers(workers int) {
 	l.Helper()
 	web := l.outputs().Web.Value + "/json/"
@@ -168,8 +202,18 @@ func (l *sparkBed) awaitWorkers(workers int) {
 		status = sparkStatusOf([]byte(l.site.get("spark-master-0", web)))
 		return len(status.Workers) == workers
 	})
-	ended := status.Completed
-	if len(status.Active) > 0 || len(ended) != 1 || ended[0].State != "FINISHED" || ended[0].Cores != 2 {
-		l.Errorf("the master reports %+v, want one application, which has finished on two cores", status)
+	finished := 0
+	for _, application := range status.Completed {
+		if application.State == "FINISHED" && application.Cores == 2 {
+			finished++
+		}
+	}
+	if l.submitted == 0 {
+		l.submitted = len(status.Completed)
+		l.Logf("the application was submitted %d times", l.submitted)
+	}
+	if len(status.Active) > 0 || finished != 1 || len(status.Completed) != l.submitted {
+		l.Errorf("the master reports %+v, want one application that has finished on two cores, of %d", status,
+			l.submitted)
 	}
 }
