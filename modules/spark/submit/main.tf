@@ -25,9 +25,9 @@ locals {
     }] : [],
   ])
 
-  workers = coalesce(var.workers, lookup(var.spark.executor.applications, var.name, var.spark.executor.workers), 2)
-  cores   = coalesce(var.executor.cores, var.spark.executor.cores)
-  memory  = coalesce(var.executor.memory_mib, var.spark.executor.memory_mib)
+  workers = coalesce(var.workers, terraform_data.cluster.input.workers)
+  cores   = coalesce(var.executor.cores, terraform_data.cluster.input.cores)
+  memory  = coalesce(var.executor.memory_mib, terraform_data.cluster.input.memory_mib)
 
   conf = merge(
     {
@@ -48,12 +48,20 @@ locals {
     var.conf,
   )
 
-  # How many executors fit into the cluster's workers. What conf says of executors can be in any of Spark's units, and is
-  # not checked.
+  # What is requested of the cluster as it is now, and how many executors fit into its workers. What conf says of
+  # executors can be in any of Spark's units, and is not checked.
+  requested = {
+    workers    = coalesce(var.workers, local.offered)
+    cores      = coalesce(var.executor.cores, var.spark.executor.cores)
+    memory_mib = coalesce(var.executor.memory_mib, var.spark.executor.memory_mib)
+  }
+  offered  = lookup(var.spark.executor.applications, var.name, var.spark.executor.workers)
+  parked   = try(var.spark.capacity.workers == 0, false)
+  again    = "A change submits the application again, even if it has completed. If it needn't run again, remove this submit."
   capacity = length(setintersection(keys(merge(var.spark.conf, var.conf)), ["spark.cores.max", "spark.executor.cores", "spark.executor.memory"])) == 0 ? var.spark.capacity : null
   gpus     = try(tonumber(local.conf["spark.executor.resource.gpu.amount"]), 0)
   each = local.capacity == null ? null : floor(min(concat(
-    [local.capacity.cores / local.cores, local.capacity.memory_mib / local.memory],
+    [local.capacity.cores / local.requested.cores, local.capacity.memory_mib / local.requested.memory_mib],
     local.gpus > 0 ? [local.capacity.gpus / local.gpus] : [],
   )...))
 
@@ -72,6 +80,16 @@ resource "trainyard_files" "this" {
   # The driver refers to the path: after a change of name, the new files are created before the old ones are removed.
   lifecycle {
     create_before_destroy = true
+  }
+}
+
+# What the cluster offered when the application was submitted: a later change of the cluster doesn't submit it again.
+resource "terraform_data" "cluster" {
+  input            = { workers = local.offered, cores = var.spark.executor.cores, memory_mib = var.spark.executor.memory_mib }
+  triggers_replace = { name = var.name, triggers = var.triggers }
+
+  lifecycle {
+    ignore_changes = [input]
   }
 }
 
@@ -122,17 +140,17 @@ resource "trainyard_group" "this" {
   lifecycle {
     precondition {
       condition     = local.workers >= 1
-      error_message = "workers is ${local.workers}, the Spark cluster's worker.replicas: an application needs at least 1. Set worker.replicas to 1 or more, or remove this submit."
+      error_message = "workers is ${local.workers}, the Spark cluster's worker.replicas: an application needs at least 1. Set workers, and the application waits until the cluster has that many, or set worker.replicas."
     }
 
     precondition {
-      condition     = local.capacity == null ? true : local.cores <= local.capacity.cores
-      error_message = "executor.cores is ${local.cores}: it must be at most ${try(local.capacity.cores, 0)}, the Spark cluster's worker.cores."
+      condition     = local.capacity == null ? true : local.requested.cores <= local.capacity.cores
+      error_message = "executor.cores is ${local.requested.cores}: it must be at most ${try(local.capacity.cores, 0)}, the Spark cluster's worker.cores. ${local.again}"
     }
 
     precondition {
-      condition     = local.capacity == null ? true : local.memory <= local.capacity.memory_mib
-      error_message = "executor.memory_mib is ${local.memory}: it must be at most ${try(local.capacity.memory_mib, 0)}, the Spark cluster's worker.memory_mib."
+      condition     = local.capacity == null ? true : local.requested.memory_mib <= local.capacity.memory_mib
+      error_message = "executor.memory_mib is ${local.requested.memory_mib}: it must be at most ${try(local.capacity.memory_mib, 0)}, the Spark cluster's worker.memory_mib. ${local.again}"
     }
 
     precondition {
@@ -141,8 +159,15 @@ resource "trainyard_group" "this" {
     }
 
     precondition {
-      condition     = local.capacity == null ? true : local.each == 0 || local.workers < 1 || local.workers <= local.capacity.workers * local.each
-      error_message = "workers is ${local.workers}: it must be at most ${try(local.capacity.workers * local.each, 0)}, because the Spark cluster has ${try(local.capacity.workers, 0)} workers at most (worker.replicas, or autoscale.max), with room for ${coalesce(local.each, 0)} executors each."
+      condition     = local.capacity == null || local.parked ? true : local.each == 0 || local.requested.workers <= local.capacity.workers * local.each
+      error_message = "workers is ${local.requested.workers}: it must be at most ${try(local.capacity.workers * local.each, 0)}, because the Spark cluster has ${try(local.capacity.workers, 0)} workers at most (worker.replicas, or autoscale.max, or autoscale.min with dry_run), with room for ${coalesce(local.each, 0)} executors each. ${local.again}"
     }
+  }
+}
+
+check "workers" {
+  assert {
+    condition     = !local.parked
+    error_message = "The Spark cluster has no workers (worker.replicas is 0, or autoscale.min with dry_run): unless application \"${var.name}\" has ended, it waits for ${local.workers}."
   }
 }

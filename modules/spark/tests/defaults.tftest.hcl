@@ -128,6 +128,17 @@ run "policy" {
   }
 }
 
+run "dry_run" {
+  variables {
+    autoscale = { min = 1, max = 8, dry_run = true }
+  }
+
+  assert {
+    condition     = trainyard_autoscaling_policy.this[0].dry_run && output.capacity.workers == 1
+    error_message = "A policy that only reports adds no workers."
+  }
+}
+
 run "heat" {
   variables {
     worker    = { resources = { cpus = 1 } }

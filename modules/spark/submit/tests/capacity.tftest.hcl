@@ -81,6 +81,7 @@ run "no_workers" {
   command = plan
 
   variables {
+    name = "another" # one that has never been submitted
     spark = {
       cluster  = { name = "lab" }
       master   = "spark://127.0.0.1:7077"
@@ -89,7 +90,7 @@ run "no_workers" {
     }
   }
 
-  expect_failures = [trainyard_group.this]
+  expect_failures = [trainyard_group.this, check.workers]
 }
 
 run "two_executors_on_a_gpu" {

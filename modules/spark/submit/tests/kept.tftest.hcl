@@ -1,0 +1,118 @@
+# An application that has been submitted keeps what its cluster offered then.
+
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
+
+variables {
+  spark = {
+    cluster  = { name = "lab" }
+    master   = "spark://127.0.0.1:7077"
+    executor = { workers = 4, cores = 4, memory_mib = 4096 }
+    capacity = { workers = 4, cores = 4, memory_mib = 4096 }
+  }
+}
+
+run "submitted" {
+  assert {
+    condition     = output.workers == 4 && contains(trainyard_group.this.command, "spark.cores.max=16") && trainyard_group.this.env.WORKERS == "4"
+    error_message = "An application must get all workers."
+  }
+}
+
+run "on_a_parked_cluster" {
+  command = plan
+
+  variables {
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 0, cores = 4, memory_mib = 4096 }
+      capacity = { workers = 0, cores = 4, memory_mib = 4096 }
+    }
+  }
+
+  expect_failures = [check.workers]
+
+  assert {
+    condition     = output.workers == 4 && contains(trainyard_group.this.command, "spark.cores.max=16") && trainyard_group.this.env.WORKERS == "4"
+    error_message = "A parked cluster must not submit an application again."
+  }
+}
+
+run "on_a_smaller_cluster" {
+  command = plan
+
+  variables {
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 2, cores = 2, memory_mib = 2048 }
+      capacity = { workers = 2, cores = 2, memory_mib = 2048 }
+    }
+  }
+
+  assert {
+    condition     = output.workers == 4 && contains(trainyard_group.this.command, "spark.executor.cores=4") && contains(trainyard_group.this.command, "spark.executor.memory=4096m")
+    error_message = "A smaller cluster must not submit an application again."
+  }
+}
+
+run "once_more_on_a_smaller_cluster" {
+  variables {
+    triggers = { commit = "2" }
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 2, cores = 2, memory_mib = 2048 }
+      capacity = { workers = 2, cores = 2, memory_mib = 2048 }
+    }
+  }
+
+  assert {
+    condition     = output.workers == 2 && contains(trainyard_group.this.command, "spark.executor.cores=2") && contains(trainyard_group.this.command, "spark.executor.memory=2048m")
+    error_message = "Submitted again, an application must get what there is now."
+  }
+}
+
+run "with_workers_on_a_parked_cluster" {
+  command = plan
+
+  variables {
+    name    = "another"
+    workers = 2
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 0, cores = 4, memory_mib = 4096 }
+      capacity = { workers = 0, cores = 4, memory_mib = 4096 }
+    }
+  }
+
+  expect_failures = [check.workers]
+
+  assert {
+    condition     = output.workers == 2
+    error_message = "An application may wait for a parked cluster."
+  }
+}
+
+run "with_too_large_executors_on_a_parked_cluster" {
+  command = plan
+
+  variables {
+    name     = "another"
+    workers  = 2
+    executor = { memory_mib = 8192 }
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 0, cores = 4, memory_mib = 4096 }
+      capacity = { workers = 0, cores = 4, memory_mib = 4096 }
+    }
+  }
+
+  expect_failures = [trainyard_group.this, check.workers]
+}
