@@ -43,9 +43,9 @@ resource "trainyard_files" "this" {
   }
 }
 
-# Who added which run. A run keeps that, so whoever adds others doesn't restart it.
+# Who added which run; null means nobody knows. A run keeps that, so no change of started_by restarts it.
 resource "terraform_data" "started_by" {
-  for_each = toset(var.started_by == null ? [] : keys(local.configs))
+  for_each = toset(keys(local.configs))
 
   input = var.started_by
 
@@ -66,7 +66,7 @@ resource "trainyard_sweep" "this" {
   mounts      = length(local.mounts) == 0 ? null : local.mounts
   container   = length(local.configs_of_program) == 0 ? null : { configs = local.configs_of_program }
 
-  runs   = { for key in keys(local.configs) : key => var.started_by == null ? {} : { STARTED_BY = terraform_data.started_by[key].input } }
+  runs   = { for key, by in terraform_data.started_by : key => by.input == null ? {} : { STARTED_BY = by.input } }
   config = local.configs
 
   max_parallel = var.max_parallel

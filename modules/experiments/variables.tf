@@ -38,7 +38,7 @@ variable "config" {
 }
 
 variable "runs" {
-  description = "Runs by key, each with the parameters that it adds to `config` or overrides, such as `{ dqn = { environment = { agent = \"dqn\" } } }`. A change affects only that run."
+  description = "Runs by key, each with the parameters that it adds to `config` or overrides, such as `{ dqn = { environment = { agent = \"dqn\" } } }`. A change affects only that run. Keys must be known at plan time."
   type        = any
   default     = {}
   nullable    = false
@@ -77,7 +77,7 @@ variable "seeds" {
 }
 
 variable "started_by" {
-  description = "Who starts the experiments, recorded with each result. Runs keep the value with which they were added, so a change restarts none of them. Adding it to existing runs, or removing it, restarts them all."
+  description = "Who starts the experiments, recorded with each result. Runs keep the value with which they were added, so a change restarts none of them."
   type        = string
   default     = null
 
