@@ -30,12 +30,18 @@ locals {
     }] : [],
   ])
 
-  # Paths in a mount begin with one of these. A container that restarts loses everything else that it has written.
-  kept_all = [for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"]
-  kept     = [for mount in coalesce(var.worker.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"]
-  lost = !local.containers ? {} : {
+  # Whether a mount keeps what a container writes to it, and whether TensorBoard sees it, by target. A folder is in the
+  # mount with the longest target that it begins with: the last one, as keys are sorted.
+  kept = {
+    for mount in concat(coalesce(var.mounts, []), coalesce(var.worker.mounts, [])) :
+    "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs" && !coalesce(mount.read_only, false)...
+  }
+  shown = { for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs"... }
+
+  # A container that restarts loses what it has written anywhere else. A program of your own may mount a folder itself.
+  lost = !local.own || !local.containers ? {} : {
     for name, folder in { log_dir = var.log_dir, model_dir = var.model_dir } : name => folder
-    if folder == null ? false : !anytrue([for target in concat(local.kept_all, local.kept) : startswith("${folder}/", target)])
+    if folder == null ? false : !try(alltrue(reverse([for target, keeps in local.kept : keeps if startswith("${folder}/", target)])[0]), false)
   }
 
   # The values are write-only: Terraform stores only the versions.
@@ -73,8 +79,8 @@ resource "trainyard_cluster" "own" {
   endpoint = var.cluster.endpoint
   network  = var.network
 
-  # They are nodes of the Swarm already, so a destroy leaves them there. With their addresses, all of them get
-  # Trainyard's image, which agents need, and controllers on other managers.
+  # With their addresses, all hosts get Trainyard's image, which agents need, and controllers on other managers. A
+  # destroy leaves them in the Swarm, except those that had dropped out of it and joined again with this cluster.
   hosts = var.cluster.hosts
 }
 
@@ -135,7 +141,7 @@ resource "trainyard_group" "this" {
   lifecycle {
     precondition {
       condition     = length(local.lost) == 0
-      error_message = join("\n", [for name, folder in local.lost : "${name} is \"${folder}\", but workers are containers, which lose it when they restart: it must be in the target of a mount of type bind or volume, in mounts or worker.mounts."])
+      error_message = join("\n", [for name, folder in local.lost : "${name} is \"${folder}\", but workers are containers, which lose it when they restart: it must be in the target of a writable mount of type bind or volume, in mounts or worker.mounts."])
     }
   }
 }
@@ -168,7 +174,7 @@ resource "trainyard_group" "tensorboard" {
 
   lifecycle {
     precondition {
-      condition     = !(local.containers || var.cluster.engine == "systemd" && var.tensorboard.image != null) || anytrue([for target in local.kept_all : startswith("${var.log_dir}/", target)])
+      condition     = !local.own || !(local.containers || var.cluster.engine == "systemd" && var.tensorboard.image != null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${var.log_dir}/", target)])[0]), false)
       error_message = "log_dir is \"${var.log_dir}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
     }
   }

@@ -29,14 +29,22 @@ locals {
     }] : [],
   ])
 
-  # Paths in a mount begin with one of these. A container that restarts loses everything else that it has written. Parameter
-  # servers write their variables of a checkpoint themselves, the chief the rest.
+  # Whether a mount keeps what a container writes to it, by role, and whether TensorBoard sees it, by target. A folder is
+  # in the mount with the longest target that it begins with: the last one, as keys are sorted.
   containers = [for name, role in local.roles : name if local.swarm || var.cluster.engine == "systemd" && (var.image != null || role.image != null)]
-  kept       = { for name, role in local.roles : name => [for mount in coalesce(role.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"] }
-  kept_all   = [for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" if mount.type != "tmpfs"]
-  lost = var.log_dir == null ? [] : [
-    for name in ["ps", local.chief_role] : name
-    if contains(local.containers, name) && !anytrue([for target in concat(local.kept_all, local.kept[name]) : startswith("${var.log_dir}/", target)])
+  kept = {
+    for name, role in local.roles : name => {
+      for mount in concat(coalesce(var.mounts, []), coalesce(role.mounts, [])) :
+      "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs" && !coalesce(mount.read_only, false)...
+    }
+  }
+  shown = { for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs"... }
+
+  # A container that restarts loses what it has written anywhere else. Parameter servers write their variables of a
+  # checkpoint themselves, the chief the rest. A program of your own may mount a folder itself.
+  lost = !local.own || var.log_dir == null ? [] : [
+    for name in ["ps", local.chief_role] : name if contains(local.containers, name)
+    && !try(alltrue(reverse([for target, keeps in local.kept[name] : keeps if startswith("${var.log_dir}/", target)])[0]), false)
   ]
 
   # The values are write-only: Terraform stores only the versions.
@@ -130,7 +138,7 @@ resource "trainyard_group" "this" {
   lifecycle {
     precondition {
       condition     = length(local.lost) == 0
-      error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\", but members of ${join(" and ", local.lost)} are containers, which lose it when they restart: it must be in the target of a mount of type bind or volume, in mounts, or in ${join(" and ", formatlist("%s.mounts", local.lost))}."
+      error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\", but members of ${join(" and ", local.lost)} are containers, which lose it when they restart: it must be in the target of a writable mount of type bind or volume, in mounts, or in ${join(" and ", formatlist("%s.mounts", local.lost))}."
     }
   }
 }
@@ -193,7 +201,7 @@ resource "trainyard_group" "tensorboard" {
 
   lifecycle {
     precondition {
-      condition     = !local.swarm && (var.cluster.engine != "systemd" || var.image == null && var.tensorboard.image == null) || anytrue([for target in local.kept_all : startswith("${var.log_dir}/", target)])
+      condition     = !local.own || !local.swarm && (var.cluster.engine != "systemd" || var.image == null && var.tensorboard.image == null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${var.log_dir}/", target)])[0]), false)
       error_message = "log_dir is \"${var.log_dir}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
     }
   }

@@ -150,6 +150,66 @@ run "secrets_of_processes" {
   expect_failures = [var.secrets]
 }
 
+run "secret_without_a_name" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { "the token" = { version = "1" } }
+    secret_values = { "the token" = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
+run "secret_without_a_version" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = " " } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
+run "secret_in_a_relative_path" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1", target = "token" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
+run "secret_in_the_root" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1", target = "/" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
+run "secret_for_everybody" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1", mode = "rw-r--r--" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.secrets]
+}
+
 run "secret_without_a_value" {
   command = plan
 
@@ -643,4 +703,92 @@ run "log_dir_that_tensorboard_does_not_see" {
   }
 
   expect_failures = [trainyard_group.tensorboard]
+}
+
+run "log_dir_in_memory" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    log_dir = "/srv/logs/mnist"
+    mounts  = [{ type = "tmpfs", target = "/srv/logs/" }, { source = "/srv", target = "/srv" }]
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "log_dir_on_storage_in_memory" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "swarm" }
+    image       = "trainer:1"
+    log_dir     = "/srv/logs/mnist"
+    mounts      = [{ type = "volume", source = "logs", target = "/srv/logs/" }, { type = "tmpfs", target = "/srv" }]
+    tensorboard = {}
+  }
+}
+
+run "log_dir_that_is_read_only" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    log_dir = "/srv/logs"
+    mounts  = [{ source = "/srv", target = "/srv", read_only = true }]
+  }
+
+  expect_failures = [trainyard_group.this]
+}
+
+run "log_dir_that_tensorboard_only_reads" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "systemd" }
+    log_dir     = "/srv/logs"
+    mounts      = [{ source = "/srv", target = "/srv", read_only = true }]
+    tensorboard = { image = "tensorboard:1" }
+  }
+}
+
+run "log_dir_that_tensorboard_has_in_memory" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "systemd" }
+    log_dir     = "/srv/logs"
+    mounts      = [{ source = "/srv", target = "/srv" }, { type = "tmpfs", target = "/srv/logs" }]
+    tensorboard = { image = "tensorboard:1" }
+  }
+
+  expect_failures = [trainyard_group.tensorboard]
+}
+
+run "log_dir_that_a_program_mounts_itself" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "swarm" }
+    image       = "trainer:1"
+    command     = ["/mount-and-train"]
+    log_dir     = "/srv/logs"
+    tensorboard = {}
+  }
+}
+
+run "log_dir_that_parameter_servers_only_read" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab", engine = "swarm" }
+    image   = "trainer:1"
+    ps      = { mounts = [{ source = "/srv/logs", target = "/srv/logs", read_only = true }] }
+    mounts  = [{ source = "/srv", target = "/srv" }]
+    log_dir = "/srv/logs"
+  }
+
+  expect_failures = [trainyard_group.this]
 }
