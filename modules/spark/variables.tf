@@ -412,6 +412,11 @@ variable "autoscale" {
     condition     = alltrue([for bounds in [try(var.autoscale.vertical.cpus, null), try(var.autoscale.vertical.memory_mib, null)] : bounds == null ? true : bounds.min > 0 && bounds.min <= bounds.max])
     error_message = "autoscale.vertical is ${jsonencode(try(var.autoscale.vertical, null))}: min must be above 0, and max at least min."
   }
+
+  validation {
+    condition     = try(var.autoscale.vertical.memory_mib, null) == null ? true : floor(var.autoscale.vertical.memory_mib.min) == var.autoscale.vertical.memory_mib.min && floor(var.autoscale.vertical.memory_mib.max) == var.autoscale.vertical.memory_mib.max
+    error_message = "autoscale.vertical.memory_mib is ${jsonencode(try(var.autoscale.vertical.memory_mib, null))}: min and max must be whole numbers of MiB, such as { min = 2048, max = 32768 }."
+  }
 }
 
 variable "rapids" {

@@ -329,6 +329,16 @@ run "policy_that_recommends_upside_down" {
   expect_failures = [var.autoscale]
 }
 
+run "policy_that_recommends_half_a_mebibyte" {
+  command = plan
+
+  variables {
+    autoscale = { max = 4, vertical = { memory_mib = { min = 1024, max = 2048.5 } } }
+  }
+
+  expect_failures = [var.autoscale]
+}
+
 run "policy_and_replicas" {
   command = plan
 
