@@ -29,8 +29,8 @@ locals {
     }] : [],
   ])
 
-  # Whether a mount keeps what a container writes to it, by role, and whether TensorBoard sees it, by target. A folder is
-  # in the mount with the longest target that it begins with: the last one, as keys are sorted.
+  # Whether a mount keeps what a container writes to it, by role, and whether TensorBoard sees it, by target. A folder
+  # is in the mount with the longest target that it begins with: the last one, as keys are sorted.
   containers = [for name, role in local.roles : name if local.swarm || var.cluster.engine == "systemd" && (var.image != null || role.image != null)]
   kept = {
     for name, role in local.roles : name => {
