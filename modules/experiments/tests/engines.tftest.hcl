@@ -64,6 +64,23 @@ run "swarm" {
   }
 }
 
+run "gpus_by_default" {
+  command = plan
+
+  variables {
+    cluster = { name = "lab" }
+    gpus    = { pool = "a40" }
+  }
+
+  assert {
+    condition = (
+      trainyard_sweep.this.admission.free_gpu_memory && !trainyard_sweep.this.admission.free_memory
+      && trainyard_sweep.this.admission.reserve_percent == 3 && trainyard_sweep.this.admission.settle == "20s"
+    )
+    error_message = "A run must wait for free GPU memory with a reserve, and until the previous one has allocated its own."
+  }
+}
+
 run "volumes_of_a_swarm" {
   variables {
     cluster = { name = "lab", engine = "swarm" }
