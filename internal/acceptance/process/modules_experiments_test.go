@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -122,7 +123,10 @@ func named(t *testing.T, name string) error {
 	if args, ok := strings.CutPrefix(name, "trainyard sweep "); ok {
 		// Without an engine, a valid command gets as far as this.
 		err := sweepctl.Run(t.Context(), strings.Fields(args), engine.Registry{}, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), "unknown engine") {
+		switch {
+		case err == nil:
+			return errors.New("it succeeds without an engine")
+		case !strings.Contains(err.Error(), "unknown engine"):
 			return fmt.Errorf("it is not valid: %w", err)
 		}
 		return nil
