@@ -30,7 +30,8 @@ type sparkTrained struct {
 
 // The example at the start of the README trains as it is, except for its ports; its web UIs listen only at the members'
 // address. A killed worker comes back, and leaves alone what isn't its own. A change of the triggers submits the
-// application again. A removed worker and a removed master show in the plan and are restored, which submits nothing.
+// application again. A removed worker and a removed master show in the plan and are restored, which submits nothing;
+// nor does parking the cluster, which warns.
 func TestSystemSpark(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	config := sparkReadme(t) + `
@@ -91,7 +92,8 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	if !strings.Contains(config, submit) {
 		t.Fatalf("the configuration of the README has no %q", submit)
 	}
-	l.Write("main.tf", strings.Replace(config, submit, submit+"  triggers = { commit = \"2\" }\n", 1))
+	config = strings.Replace(config, submit, submit+"  triggers = { commit = \"2\" }\n", 1)
+	l.Write("main.tf", config)
 	l.Must("apply", "-auto-approve")
 	status = l.await("a second application that has completed", func(status sparkStatus) bool {
 		return len(status.Active) == 0 && len(status.Completed) == 2
@@ -103,13 +105,29 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	}
 	l.ExpectNoChange("after the triggers have changed")
 
+	driver := machine.state("train-driver-0").StartedAt
 	machine.lose("spark-worker-1")
 	machine.lose("spark-master-0")
 	machine.expectMended(l.Workspace, "spark", "[update] trainyard_group.this")
-	status = l.await("two workers, after the apply", withWorkers(2))
-	if len(status.Completed)+len(status.Active) != 0 {
-		t.Errorf("the new master knows an application, so it was submitted again: %+v", status)
+	l.await("two workers, after the apply", withWorkers(2))
+	expectSubmittedOnce := func(when string) {
+		t.Helper()
+		again := machine.state("train-driver-0").StartedAt
+		if driver == nil || again == nil || !again.Equal(*driver) {
+			t.Errorf("the driver has started at %v, and %s at %v: it was submitted again", driver, when, again)
+		}
 	}
+	expectSubmittedOnce("after its master was restored")
+
+	const worker = "  worker  = { "
+	if strings.Count(config, worker) != 1 {
+		t.Fatalf("the configuration has not one %q:\n%s", worker, config)
+	}
+	l.Write("main.tf", strings.Replace(config, worker, worker+"replicas = 0, ", 1))
+	acceptance.ExpectSaid(t, l.Must("apply", "-auto-approve"), "The Spark cluster has no workers")
+	l.await("no workers", func(status sparkStatus) bool { return status.Status == "ALIVE" && len(status.Workers) == 0 })
+	expectSubmittedOnce("on a parked cluster")
+	l.ExpectNoChange("while the cluster is parked")
 
 	l.Must("destroy", "-auto-approve")
 	l.ExpectNobody("after the destroy")
