@@ -18,8 +18,8 @@ import (
 func (l *lab) expectMended(w *acctest.Workspace, module string, want ...string) {
 	l.Helper()
 	output, err := w.Run("plan", "-detailed-exitcode", "-out=drift")
-	if err == nil {
-		l.Fatalf("a plan finds nothing to do:\n%s", output)
+	if !exitedWith(2)(err) {
+		l.Fatalf("a plan ends with %v, want exit code 2, for changes:\n%s", err, output)
 	}
 	var plan tfjson.Plan
 	l.must(json.Unmarshal([]byte(w.Must("show", "-json", "drift")), &plan))

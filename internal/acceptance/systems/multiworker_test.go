@@ -112,16 +112,22 @@ func (l *lab) expectAloneMended(w *acctest.Workspace) {
 		"[update] trainyard_group.this")
 }
 
-// The example at the start of the module's README trains as it is.
+// The example at the start of the module's README trains, here with fewer epochs.
 func TestSystemMultiworkerReadme(t *testing.T) {
+	const epochs = 2
 	w := newTensorFlow(t)
-	w.Write("main.tf", readmeOf(t, "multiworker")+ranksOf("mnist", "multiworker"))
+	config, waits := readmeOf(t, "multiworker"), "  wait_for = \"completed\"\n"
+	if !strings.Contains(config, waits) {
+		t.Fatalf("the configuration of the README has no %q", waits)
+	}
+	config = strings.Replace(config, waits, fmt.Sprintf("%s  epochs   = %d\n", waits, epochs), 1)
+	w.Write("main.tf", config+ranksOf("mnist", "multiworker"))
 	w.Must("get")
 	w.Must("apply", "-auto-approve")
 	joined, trained := expectSameRanks(w, "mnist")
-	if joined.Step != 0 || trained.Step != 12*70 || trained.Accuracy < 0.9 {
-		t.Errorf("training goes from %+v to %+v, want 12 epochs of 70 steps, and an accuracy of more than 0.9",
-			joined, trained)
+	if joined.Step != 0 || trained.Step != epochs*70 || trained.Accuracy < 0.5 {
+		t.Errorf("training goes from %+v to %+v, want %d epochs of 70 steps, and an accuracy of more than 0.5",
+			joined, trained, epochs)
 	}
 	w.ExpectNoChange("after the training")
 	w.Must("destroy", "-auto-approve")
