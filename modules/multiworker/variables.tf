@@ -327,7 +327,7 @@ variable "initial_model" {
 }
 
 variable "model_dir" {
-  description = "Folder to which worker 0 saves the trained model as `model.keras`: an absolute path. If workers are containers, it has to be in one of their mounts. Passed in `MODEL_DIR`."
+  description = "Folder to which worker 0 saves the trained model as `model.keras`: an absolute path. If workers are containers, it has to be in one of their writable mounts. Passed in `MODEL_DIR`."
   type        = string
   default     = null
 
@@ -338,7 +338,7 @@ variable "model_dir" {
 }
 
 variable "log_dir" {
-  description = "Folder for checkpoints and summaries, which worker 0 and TensorBoard can access: an absolute path, on shared storage or on the host of worker 0. With it, training resumes from the last epoch when members have restarted. If workers are containers, it has to be in one of their mounts. Passed in `LOG_DIR`."
+  description = "Folder for checkpoints and summaries, which worker 0 and TensorBoard can access: an absolute path, on shared storage or on the host of worker 0. With it, training resumes from the last epoch when members have restarted. If workers are containers, it has to be in one of their writable mounts. Passed in `LOG_DIR`."
   type        = string
   default     = null
 

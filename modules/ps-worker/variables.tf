@@ -473,7 +473,7 @@ variable "timeouts" {
 }
 
 variable "log_dir" {
-  description = "Folder for checkpoints and summaries, which parameter servers, the chief and TensorBoard can access: an absolute path, on storage that their hosts share. With it, training resumes from the last checkpoint when members have restarted. If members are containers, it has to be in one of their mounts. Passed in `LOG_DIR`."
+  description = "Folder for checkpoints and summaries, which parameter servers, the chief and TensorBoard can access: an absolute path, on storage that their hosts share. With it, training resumes from the last checkpoint when members have restarted. If members are containers, it has to be in one of their writable mounts. Passed in `LOG_DIR`."
   type        = string
   default     = null
 

@@ -141,7 +141,7 @@ variable "conf" {
 }
 
 variable "workers" {
-  description = "Number of executors, one per worker, that the program starts with and reads from `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster says: its replicas, or the number that its policy provides for an application."
+  description = "Number of executors, one per worker, that the program starts with and reads from `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster says: its replicas, or the number that its policy provides for an application, when the application was submitted."
   type        = number
   default     = null
 
@@ -152,7 +152,7 @@ variable "workers" {
 }
 
 variable "executor" {
-  description = "Resources of an executor: `cores` and `memory_mib` (its heap). Defaults to all of a worker."
+  description = "Resources of an executor: `cores` and `memory_mib` (its heap). Defaults to all of a worker, as it was then."
   type = object({
     cores      = optional(number)
     memory_mib = optional(number)
