@@ -196,7 +196,8 @@ func TestSystemExperimentsAdmission(t *testing.T) {
 		t.Errorf("the runs are %+v, want two of them running, the second one started %s after the first", runs, settle)
 	}
 	c.open()
-	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", c.StateDir), 1.2, c.expectAll(3)...)
+	keys := c.expectAll(3) // before their results are fetched
+	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", c.StateDir), 1.2, keys...)
 	if ranOut := c.ranOut(); ranOut > 0 {
 		t.Errorf("%d attempts ran out of memory", ranOut)
 	}
