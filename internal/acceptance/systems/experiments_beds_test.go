@@ -36,6 +36,9 @@ func TestSystemExperimentsSwarm(t *testing.T) {
 	}
 }
 
+// longer makes runs last until a machine has lost its power.
+var longer = strings.NewReplacer("episodes = 200", "episodes = 1000", "episodes = 80", "episodes = 400")
+
 // learnOn runs six experiments on three machines, one of which loses its power meanwhile. The results are in a folder,
 // with more attributes, and a mount for them if there is one. TensorBoard has to show at least this many of them, and
 // the destroy to collect all.
@@ -77,7 +80,7 @@ module "pricing" {
 
 output "tensorboard" { value = module.pricing.tensorboard }
 `, results, collected, attributes, filepath.Join(filepath.Dir(e.Python), "tensorboard"),
-		s.members(mounts...), learners)+logsOfRuns)
+		s.members(mounts...), longer.Replace(learners))+logsOfRuns)
 	finish := w.Start("apply", "-auto-approve")
 	interrupted := s.interruptRun(t, filepath.Join(results, "pricing"), keys)
 	finish()
