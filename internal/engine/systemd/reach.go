@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -121,7 +122,8 @@ func (r *reach) client(address string) (*host, error) {
 			return nil, err
 		}
 		dial := greeted(func(ctx context.Context) (net.Conn, error) { return r.dial(ctx, client) })
-		return &host{Client: relay.NewClient("the host at "+address, r.installing(client, dial)), ssh: client}, nil
+		update := func(ctx context.Context) error { return r.update(ctx, client) }
+		return &host{Client: relay.NewClient("the host at "+address, installing(dial, update)), ssh: client}, nil
 	})
 }
 
@@ -142,25 +144,39 @@ func (r *reach) at(address string, open func() (*host, error)) (*host, error) {
 // errOther is returned for a host of the cluster that has other versions of our programs.
 var errOther = errors.New("another version of Trainyard is installed")
 
-// installing returns a dial function that installs our programs on a host of the cluster with other versions. What runs
-// there keeps running.
-func (r *reach) installing(
-	client *sshclient.Client, dial func(context.Context) (net.Conn, error),
+// installPatience bounds how long installing our programs may take, also over a slow line.
+const installPatience = 10 * time.Minute
+
+// errInstall is for a host on which an installation hangs.
+var errInstall = sshclient.Failed(sshclient.ErrTimeout, "installing this version of Trainyard was not finished within "+
+	"%s: check the network to the host, its load and its disk", installPatience)
+
+// installing returns a dial function that updates a host of the cluster with other versions of our programs, in bounded
+// time: callers share an attempt to connect, which none of them can end.
+func installing(
+	dial func(context.Context) (net.Conn, error), update func(context.Context) error,
 ) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)
 		if !errors.Is(err, errOther) {
 			return conn, err
 		}
-		found, err := facts.Read(ctx, client)
-		if err == nil {
-			err = r.program.install(ctx, client, found)
-		}
-		if err != nil {
+		limited, cancel := context.WithTimeoutCause(ctx, installPatience, errInstall)
+		defer cancel()
+		if err := update(limited); err != nil {
 			return nil, err
 		}
 		return dial(ctx)
 	}
+}
+
+// update installs our programs on a host. What runs there keeps running.
+func (r *reach) update(ctx context.Context, client *sshclient.Client) error {
+	found, err := facts.Read(ctx, client)
+	if err != nil {
+		return err
+	}
+	return r.program.install(ctx, client, found)
 }
 
 // dial runs the relay on a host.
@@ -176,8 +192,9 @@ func (r *reach) dial(ctx context.Context, client *sshclient.Client) (net.Conn, e
 	return conn, nil
 }
 
-// greetingPatience bounds how long a host, which may be busy, may take to start the relay.
-const greetingPatience = sshclient.UsualLimit
+// greetingPatience bounds how long a host may take to start the relay: it may be busy, and sudo may wait for a
+// directory service.
+const greetingPatience = 2 * time.Minute
 
 // errNoGreeting is for a host whose SSH server answers, and nothing behind it.
 var errNoGreeting = sshclient.Failed(sshclient.ErrTimeout, "its SSH server answers, but nothing started there within "+

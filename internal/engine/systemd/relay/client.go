@@ -22,10 +22,11 @@ const (
 	pingLimit = 15 * time.Second
 )
 
-// A failure to connect is returned to all calls for a second, or for failureFactor times as long as it took to detect:
-// the many calls of one plan wait for an unreachable host only once.
+// A failure to connect is returned to all calls for failureFactor times as long as it took to detect, within these
+// bounds: the many calls of one plan wait for an unreachable host only once, and a host that is back is soon used.
 const (
-	failureMemory = time.Second
+	leastMemory   = time.Second
+	mostMemory    = 30 * time.Second
 	failureFactor = 2
 )
 
@@ -116,7 +117,7 @@ func (c *link) attempt(ctx context.Context, done chan struct{}) {
 	defer c.mu.Unlock()
 	c.conn, c.failed, c.until = conn, err, time.Time{}
 	if err != nil {
-		c.conn, c.until = nil, now.Add(max(failureMemory, failureFactor*now.Sub(began)))
+		c.conn, c.until = nil, now.Add(min(max(leastMemory, failureFactor*now.Sub(began)), mostMemory))
 	}
 	c.connecting = nil
 	close(done)
