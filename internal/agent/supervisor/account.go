@@ -27,7 +27,7 @@ import (
 type account struct {
 	name     string
 	uid, gid int
-	// groups are all groups of the user, as systemd sets them.
+	// groups are the account's groups, as systemd sets them: gid and those that list the user; none if gid is root's.
 	groups []uint32
 }
 
@@ -45,7 +45,6 @@ func findAccount(name string) (*account, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this host has no user %q", name)
 	}
-	gid := found.Gid
 	if hasGroup {
 		known, err := user.LookupGroup(group)
 		if _, isID := strconv.Atoi(group); isID == nil {
@@ -54,19 +53,21 @@ func findAccount(name string) (*account, error) {
 		if err != nil {
 			return nil, fmt.Errorf("this host has no group %q", group)
 		}
-		gid = known.Gid
+		found.Gid = known.Gid
 	}
 	if a.uid, err = strconv.Atoi(found.Uid); err != nil {
 		return nil, err
 	}
-	if a.gid, err = strconv.Atoi(gid); err != nil {
+	if a.gid, err = strconv.Atoi(found.Gid); err != nil {
 		return nil, err
 	}
-	a.groups, err = groupsOf(found)
+	if a.gid != 0 { // systemd doesn't look for more groups then
+		a.groups, err = groupsOf(found)
+	}
 	return a, err
 }
 
-// groupsOf returns the IDs of all groups of a user.
+// groupsOf returns the ID of a user's group, and those of the groups that list the user.
 func groupsOf(found *user.User) ([]uint32, error) {
 	ids, err := found.GroupIds()
 	if err != nil {

@@ -51,27 +51,35 @@ func TestAccountsGroups(t *testing.T) {
 	}
 }
 
-// TestFindAccount: an account has all groups of its user, whichever group it runs as.
+// TestFindAccount: an account has the group it runs as, which need not be its user's, and those that list its user;
+// with root's group, it has no additional ones, as systemd starts members.
 func TestFindAccount(t *testing.T) {
 	current, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := current.GroupIds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{current.Username, current.Uid, current.Uid + ":" + current.Gid} {
+	const other = "1"
+	for name, gid := range map[string]string{
+		current.Username: current.Gid, current.Uid: current.Gid, current.Uid + ":" + current.Gid: current.Gid,
+		current.Username + ":" + other: other, current.Uid + ":0": "0",
+	} {
 		a, err := findAccount(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []string
+		var got, want []string
 		for _, group := range a.groups {
 			got = append(got, strconv.FormatUint(uint64(group), 10))
 		}
-		if !slices.Equal(got, ids) {
-			t.Errorf("%s has groups %q, want %q", name, got, ids)
+		if gid != "0" {
+			member := *current
+			member.Gid = gid
+			if want, err = member.GroupIds(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strconv.Itoa(a.gid) != gid || !slices.Equal(got, want) {
+			t.Errorf("%s runs as group %d with groups %q, want %s with %q", name, a.gid, got, gid, want)
 		}
 	}
 }
