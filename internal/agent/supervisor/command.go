@@ -96,8 +96,11 @@ func replaceFile(folder *os.Root, file domain.File, owner *account) error {
 	if err == nil && owner != nil {
 		err = to.Chown(owner.uid, owner.gid)
 	}
-	if err := errors.Join(err, to.Close()); err != nil {
-		return err
+	if err = errors.Join(err, to.Close()); err == nil {
+		err = folder.Rename(newName, file.Name)
 	}
-	return folder.Rename(newName, file.Name)
+	if err != nil {
+		_ = folder.RemoveAll(newName)
+	}
+	return err
 }

@@ -107,15 +107,19 @@ func writeAs(path string, content []byte, mode domain.FileMode) error {
 	return os.Chmod(path, os.FileMode(mode))
 }
 
-// keep creates the folder that outlives the member. It is owned by the member's user if that is a number.
+// keep creates the folder that outlives the member. It is owned by the member's user if that is a number, also when its
+// files can't be written: the next attempt finds the folder, and existing ones keep their owner.
 func (i *containerInstance) keep() error {
-	owner := i.owner()
-	_, err := os.Stat(i.spec.Kept)
-	isNew := errors.Is(err, os.ErrNotExist)
-	if err := keepFiles(i.spec.Kept, i.spec.Files, owner); err != nil || !isNew {
+	owner, folder := i.owner(), filepath.Clean(i.spec.Kept)
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 		return err
 	}
-	return owner.own(i.spec.Kept)
+	if os.Mkdir(folder, 0o700) == nil {
+		if err := owner.own(folder); err != nil {
+			return errors.Join(err, os.Remove(folder))
+		}
+	}
+	return keepFiles(folder, i.spec.Files, owner)
 }
 
 // owner returns the member's user if that is a number, otherwise nil: names are known only in the image.

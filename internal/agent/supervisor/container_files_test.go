@@ -14,17 +14,17 @@ import (
 // TestKeepReplacesLinks: a member's file replaces what an earlier attempt has put at its place, or at that of its
 // temporary file, and leaves alone what that refers to.
 func TestKeepReplacesLinks(t *testing.T) {
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, plant := range map[string]func(target, at string) error{
 		"symbolic": os.Symlink, "hard": os.Link,
 		"to nothing": func(target, at string) error { return os.Symlink(target+".absent", at) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
 			others := filepath.Join(t.TempDir(), "passwd")
 			must(os.WriteFile(others, []byte("theirs"), 0o600))
 			i := &containerInstance{spec: domain.MemberSpec{
@@ -62,15 +62,33 @@ func TestKeepReplacesLinks(t *testing.T) {
 	}
 }
 
-// TestKeepAgain: at a later attempt, too, the files belong to the member's user.
+// TestFailedKeep: a file that can't be moved into place leaves nothing behind.
+func TestFailedKeep(t *testing.T) {
+	i := &containerInstance{spec: domain.MemberSpec{
+		Kept: filepath.Join(t.TempDir(), "kept"), Files: []domain.File{{Name: "absent/config.json"}},
+	}}
+	if err := i.keep(); err == nil {
+		t.Error("a file was written to an absent folder")
+	}
+	if left, err := os.ReadDir(i.spec.Kept); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v (%v)", left, err)
+	}
+}
+
+// TestKeepAgain: at a later attempt, too, the folder and its files belong to the member's user, even if the first one
+// failed.
 func TestKeepAgain(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of other users")
 	}
 	i := &containerInstance{spec: domain.MemberSpec{
-		Kept: filepath.Join(t.TempDir(), "kept"), Files: []domain.File{{Name: "config.json", Content: "ours"}},
+		Kept: filepath.Join(t.TempDir(), "kept"), Files: []domain.File{{Name: "absent/config.json"}},
 	}}
 	i.spec.Container.User = "1000:1001"
+	if err := i.keep(); err == nil {
+		t.Error("a file was written to an absent folder")
+	}
+	i.spec.Files = []domain.File{{Name: "config.json", Content: "ours"}}
 	for attempt := range 2 {
 		if err := i.keep(); err != nil {
 			t.Fatal(err)
