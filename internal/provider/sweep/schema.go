@@ -80,8 +80,9 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"retry": object("How failed runs are retried.", retryAttributes()),
 		"on_failure": object("What happens to the other runs once some have failed. Defaults to none: they go on.",
 			failureAttributes()),
-		"on_finish": object("Hook that is called once for each run that has ended, and not for attempts that are "+
-			"followed by another. A failed call is retried. It receives JSON about the run, see above.",
+		"on_finish": object("Hook that is called once for each end of a run, and not for attempts that are followed "+
+			"by another. A call is repeated after a failure, and possibly after a change of controller: deduplicate "+
+			"by `run` and `ended_at`. It receives JSON about the run, see above.",
 			hookAttributes()),
 		"results": object("Where runs write result files. The data source `trainyard_sweep` has each run's location, "+
 			"and `terraform-provider-trainyard sweep results` fetches the files. "+
