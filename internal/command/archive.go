@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 )
@@ -58,13 +59,30 @@ func WriteFile(file string, write func(to io.Writer) error) error {
 		return err
 	}
 	defer func() { _ = os.Remove(partial.Name()) }()
-	if err := errors.Join(write(partial), partial.Sync(), partial.Close()); err != nil {
+	if err := errors.Join(write(partial), flush(partial), partial.Close()); err != nil {
 		return err
 	}
 	if info != nil {
-		if err := os.Chmod(partial.Name(), info.Mode().Perm()); err != nil {
+		if err := setMode(partial.Name(), info.Mode().Perm()); err != nil {
 			return err
 		}
 	}
 	return os.Rename(partial.Name(), file)
+}
+
+// flush writes a file through to its disk, where the file system can: some network and FUSE ones can't.
+func flush(file *os.File) error {
+	err := file.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
+}
+
+// setMode changes a file's permissions, unless they are right: some file systems have fixed ones, and refuse changes.
+func setMode(file string, mode os.FileMode) error {
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm() == mode {
+		return nil
+	}
+	return os.Chmod(file, mode)
 }

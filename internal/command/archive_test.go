@@ -64,6 +64,23 @@ func TestWriteFilePermissions(t *testing.T) {
 	}
 }
 
+// TestLimitedFileSystems: a complete file doesn't fail where writing through is unsupported, as with a pipe, or where
+// permissions are fixed, as in /proc.
+func TestLimitedFileSystems(t *testing.T) {
+	read, written, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	must(t, flush(written))
+	must(t, written.Close())
+	if err := flush(written); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("flushing a closed file ends with %v", err)
+	}
+	must(t, setMode("/proc/self/status", 0o444))
+	if err := setMode("/proc/self/status", 0o600); err == nil {
+		t.Error("permissions that can't be changed are no error")
+	}
+}
+
 // TestWriteNoFile: a folder is refused before the work, and what is no regular file is written, not replaced.
 func TestWriteNoFile(t *testing.T) {
 	folder := t.TempDir()
