@@ -192,8 +192,8 @@ func (l *sparkBed) expectTrained() string {
 	return fmt.Sprintf("%+v on %v", trained, outputs.Workers.Value)
 }
 
-// awaitWorkers waits until the master knows this many workers. It fails unless the master knows one application that has
-// finished, on two cores, none that is active, and no more of them than at the last look.
+// awaitWorkers waits until the master knows this many workers. It fails unless the master knows one application that
+// has finished, on two cores, none that is active, and no more of them than at the last look.
 func (l *sparkBed) awaitWorkers(workers int) {
 	l.Helper()
 	web := l.outputs().Web.Value + "/json/"

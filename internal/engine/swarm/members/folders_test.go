@@ -49,7 +49,8 @@ func (e *lossyEngine) ContainerRemove(_ context.Context, _ string, options conta
 // TestExists: a folder is only missing if it is the folder that wasn't found, not the container or image to look with.
 // The container goes with the volumes that its image declares.
 func TestExists(t *testing.T) {
-	gone, away := fmt.Errorf("no such thing: %w", cerrdefs.ErrNotFound), client.ErrorConnectionFailed("tcp://gpu1")
+	gone := fmt.Errorf("no such thing: %w", cerrdefs.ErrNotFound)
+	away := client.ErrorConnectionFailed("tcp://gpu1") //nolint:staticcheck // what the client returns has no other name
 	for name, c := range map[string]struct {
 		engine lossyEngine
 		found  bool
