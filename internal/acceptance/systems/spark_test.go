@@ -85,6 +85,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 		if _, err := os.Stat(file); err != nil {
 			t.Errorf("a worker removes what isn't its own: %v", err)
 		}
+		machine.must(os.RemoveAll(filepath.Dir(file))) // what is not Trainyard's stays after a destroy, too
 	}
 	l.ExpectNoChange("after a worker was killed")
 
