@@ -11,7 +11,7 @@ case $status in
   found='differs from its configuration'
   changes=$("$tf" show -no-color "$work/plan" | awk '
     /^Plan:/ { summary = $0 "\n" }
-    /^  # / && ++count <= 20 { resources = resources $0 "\n" }
+    /^  # [^(]/ && !/ will be read during apply$/ && ++count <= 20 { resources = resources $0 "\n" }
     /^Changes to Outputs:/ { ending = 1 }
     ending && /^  [-+~] / { outputs = outputs " " $2 }
     END {

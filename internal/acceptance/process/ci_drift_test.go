@@ -99,8 +99,10 @@ func TestCIDriftMessage(t *testing.T) {
 		named   = "Outputs: phase members\n"
 	)
 	shown.WriteString("  and 5 more\n")
+	const later = "  # data.trainyard_group.service will be read during apply\n" +
+		"  # (depends on a resource or a module with changes pending)\n <= data \"trainyard_group\" \"service\" {\n"
 	for name, c := range map[string]struct{ plan, want string }{
-		"many resources": {many.String() + summary, summary + shown.String()},
+		"many resources": {later + many.String() + summary, summary + shown.String()},
 		"only outputs":   {outputs, named},
 		"both":           {many.String() + summary + outputs, summary + shown.String() + named},
 	} {
