@@ -131,18 +131,21 @@ echo "$(id -un) $(id -gn)"; echo more >>"$(pwd)/made"; cat "$BROUGHT" "$FILE" "$
 		}
 	}
 
-	// A link that a member has put into its folder can't mislead root.
-	mean := l.script("mean", `rm "$KEPT/config"; ln -s /etc/shadow "$KEPT/config"; exit 3`)
+	// A link that a member has put into its folder can't mislead root: it is replaced.
+	mean := l.script("mean", `cat "$KEPT/config"; rm "$KEPT/config"; ln -s /etc/shadow "$KEPT/config"; exit 3`)
 	mean.Container.User, mean.Kept = "ops", "/srv/kept/mean"
 	mean.Files = []domain.File{{Name: "config", Content: "root::0:0:::::\n"}}
 	mean.Env["KEPT"] = mean.Kept
-	mean.Restart = domain.RestartRule{Condition: domain.RestartOnFailure, Final: domain.DefaultFinalExitCodes}
+	mean.Restart = domain.RestartRule{
+		Condition: domain.RestartOnFailure, MaxAttempts: 1, Final: domain.DefaultFinalExitCodes,
+	}
 	before, err := os.ReadFile(l.path("/etc/shadow"))
 	l.must(err)
-	state := l.ended(mean)
-	if want := `it can't be started: its folder "/srv/kept/mean" can't be created: `; !strings.HasPrefix(state.LastError,
-		want) {
+	if state := l.ended(mean); state.State != domain.StateFailed {
 		t.Errorf("it is %s: %s", state.State, state.LastError)
+	}
+	if got, want := l.log(mean), strings.Repeat(mean.Files[0].Content, 2); got != want {
+		t.Errorf("it has read\n%s", got)
 	}
 	if after, err := os.ReadFile(l.path("/etc/shadow")); err != nil || string(before) != string(after) {
 		t.Errorf("/etc/shadow is now\n%s (%v)", after, err)
