@@ -41,7 +41,7 @@ module "mnist" {
   name        = "mnist"
   train_steps = %d
   log_dir     = %q
-  env         = { SAVE_EVERY = "0.5" }
+  env         = { SAVE_EVERY = "0.5", STALL_TIMEOUT = "20" }
   wait_for    = "completed"
   timeouts    = { create = "6m" }
   ps          = { placement = { strategy = "spread" } }

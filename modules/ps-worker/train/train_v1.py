@@ -2,9 +2,11 @@
 
 PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX describe the members; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and
 TRAIN_STEPS (0: no end) control the training; LOG_DIR is the folder for checkpoints and summaries, written every
-SAVE_EVERY seconds. The log is JSON lines, one every SAY_EVERY seconds.
+SAVE_EVERY seconds. The log is JSON lines, one every SAY_EVERY seconds. A worker whose step takes longer than
+STALL_TIMEOUT seconds exits with 1, to start again.
 """
 
+import faulthandler
 import json
 import os
 import time
@@ -64,6 +66,24 @@ class Log(tf.train.SessionRunHook):
         )
 
 
+class Watchdog(tf.train.SessionRunHook):
+    """Ends a worker that waits for a host without power: its kernel sends nothing, and TensorFlow would wait for a
+    quarter of an hour. TensorFlow's own time limits don't apply to remote calls."""
+
+    def __init__(self):
+        self.timeout = float(os.environ.get("STALL_TIMEOUT", "300"))
+        self.armed = 0
+
+    def before_run(self, _):
+        now = time.monotonic()
+        if now >= self.armed + min(1, self.timeout / 10):
+            faulthandler.dump_traceback_later(self.timeout, exit=True)
+            self.armed = now
+
+    def end(self, _):
+        faulthandler.cancel_dump_traceback_later()
+
+
 class Joining(tf.train.SessionCreator):
     """Lets a worker join soon after the chief has set the variables: TensorFlow's own checks only every 30 seconds."""
 
@@ -113,7 +133,7 @@ def train(server, cluster, index):
         guesses = tf.argmax(model(images, hidden_units), 1, output_type=tf.int32)
         accuracy = tf.reduce_mean(tf.cast(tf.equal(guesses, labels), tf.float32))
 
-    hooks = [Log(index, loss, accuracy)]
+    hooks = [Log(index, loss, accuracy), Watchdog()]
     if train_steps > 0:
         hooks.append(tf.train.StopAtStepHook(last_step=train_steps))
     # A worker needs the parameter servers, but doesn't wait for other workers.
