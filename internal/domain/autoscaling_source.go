@@ -15,7 +15,7 @@ func (s ScalingSource) OfRequest() bool {
 	return s.Agent != nil && (s.Agent.Measure == AgentCPUPercent || s.Agent.Measure == AgentMemoryPercent)
 }
 
-// OfRole reports whether a policy for this role measures its own members, so that there is no value without any.
+// OfRole reports whether the source measures members of this role: without members, it has no value.
 func (s ScalingSource) OfRole(role string) bool {
 	return s.Agent != nil || s.Progress != nil && (s.Progress.Role == "" || s.Progress.Role == role)
 }

@@ -5,12 +5,14 @@ package systems_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	tfjson "github.com/hashicorp/terraform-json"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // expectMended fails unless a plan would make exactly these changes, sorted, such as "[update] trainyard_group.this" in
@@ -36,4 +38,18 @@ func (l *lab) expectMended(w *acctest.Workspace, module string, want ...string) 
 	}
 	w.Must("apply", "-auto-approve", "drift")
 	w.ExpectNoChange("with the drift mended")
+}
+
+// alterTraining changes a file of a training's program, in the folder that the output "path" names, and an attribute of
+// its group.
+func (l *lab) alterTraining(w *acctest.Workspace, name string) {
+	l.Helper()
+	var path string
+	l.must(json.Unmarshal([]byte(w.Must("output", "-json", "path")), &path))
+	l.alter(filepath.Join(path, "data.py"), "# something else\n")
+
+	group := l.read(name).Document
+	group.Spec.Env["LEARNING_RATE"] = "0.5"
+	_, err := engine.Put(l.Context(), l.engine, group)
+	l.must(err)
 }

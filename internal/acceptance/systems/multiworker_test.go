@@ -3,7 +3,6 @@
 package systems_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -97,14 +95,7 @@ module %[1]q {
 // and an apply to repair them.
 func (l *lab) expectAloneMended(w *acctest.Workspace) {
 	l.Helper()
-	var path string
-	l.must(json.Unmarshal([]byte(w.Must("output", "-json", "path")), &path))
-	l.alter(filepath.Join(path, "data.py"), "# something else\n")
-
-	group := l.read("alone").Document
-	group.Spec.Env["LEARNING_RATE"] = "0.5"
-	_, err := engine.Put(l.Context(), l.engine, group)
-	l.must(err)
+	l.alterTraining(w, "alone")
 
 	l.must(reconcile.Reconciler{Engine: l.engine}.Destroy(l.Context(), "alone-tensorboard"))
 	l.expectMended(w, "alone",

@@ -3,7 +3,6 @@
 package systems_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -78,14 +77,7 @@ output "path" { value = module.mnist.path }
 // apply to repair them.
 func (l *lab) expectDriftMended(w *acctest.Workspace) {
 	l.Helper()
-	var path string
-	l.must(json.Unmarshal([]byte(w.Must("output", "-json", "path")), &path))
-	l.alter(filepath.Join(path, "data.py"), "# something else\n")
-
-	group := l.read("mnist").Document
-	group.Spec.Env["LEARNING_RATE"] = "0.5"
-	_, err := engine.Put(l.Context(), l.engine, group)
-	l.must(err)
+	l.alterTraining(w, "mnist")
 
 	policy, err := engine.Get[domain.AutoscalingPolicyDocument](l.Context(), l.engine, "mnist/worker")
 	l.must(err)
