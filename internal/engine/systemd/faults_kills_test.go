@@ -81,27 +81,33 @@ func TestKilledDuringApply(t *testing.T) {
 			f.T = t
 			g := f.group("g"+strings.ToLower(strings.ReplaceAll(victim, " ", "-")), everyHost, "wait")
 			var kills atomic.Int32
-			deadly := engine.Intercept(f.Engine, func(_ context.Context, call engine.Call, do func() error) error {
-				if call.Changes {
-					kills.Add(int32(f.kill(victim)))
-				}
-				return do()
-			})
-			err := reconcile.Reconciler{Engine: deadly}.Update(f.bounded(), g)
+			err := reconcile.Reconciler{Engine: f.deadly(victim, &kills)}.Update(f.bounded(), g)
 			t.Logf("the apply, after %d kills: %v", kills.Load(), err)
 			f.saysWhere(err)
 			f.anywhere(awaitSSH)
+			f.Engine = f.open(0, f.provider) // the next apply is another process, which remembers no failure to connect
 			f.update(g)
 			f.startedOnce(g)
 			kills.Store(0)
-			err = reconcile.Reconciler{Engine: deadly}.Destroy(f.bounded(), g.Name)
+			err = reconcile.Reconciler{Engine: f.deadly(victim, &kills)}.Destroy(f.bounded(), g.Name)
 			t.Logf("the destroy, after %d kills: %v", kills.Load(), err)
 			f.saysWhere(err)
 			f.anywhere(awaitSSH)
+			f.Engine = f.open(0, f.provider)
 			f.destroy(g.Name)
 		})
 	}
 	f.finish()
+}
+
+// deadly is the test's engine, which kills one of the victims before each change.
+func (f faulty) deadly(victim string, kills *atomic.Int32) engine.Engine {
+	return engine.Intercept(f.Engine, func(_ context.Context, call engine.Call, do func() error) error {
+		if call.Changes {
+			kills.Add(int32(f.kill(victim)))
+		}
+		return do()
+	})
 }
 
 // saysWhere fails unless an error names a host, by its name or address.
