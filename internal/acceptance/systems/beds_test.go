@@ -231,7 +231,7 @@ func (s *site) expectNothing(t *testing.T) {
 	t.Helper()
 	var left string
 	defer func() {
-		if t.Failed() {
+		if left != "" {
 			t.Logf("there is still:\n%s", left)
 		}
 	}()
