@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -14,7 +15,9 @@ func sparkTables(taken [][]sparkTimes) []fmt.Stringer {
 		"over best", "published: 1", "2", "its policy", "over 2",
 	}}
 	held := true
+	var rounds []string
 	for i, job := range sparkJobs {
+		rounds = append(rounds, fmt.Sprintf("%d rounds of %s", job.rounds, job.name))
 		cells := []string{job.name}
 		var overTwo, overBest []float64
 		var first, policy sample
@@ -39,10 +42,9 @@ func sparkTables(taken [][]sparkTimes) []fmt.Stringer {
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("%d rows, %d rounds, 0.4 processors a worker; the policy begins with one, adds the others "+
-			"before the\n  first submit trains, and keeps them for the next ones. Ratios are within a run, and "+
-			"their means.",
-			sparkRows, sparkRounds)),
+		note(fmt.Sprintf("%d rows, %s, 0.4 processors a worker; the policy begins with one,\n  adds the others before "+
+			"the first submit trains, and keeps them for the next ones. Ratios are within a run, and their means.",
+			sparkRows, strings.Join(rounds, ", "))),
 		note(fmt.Sprintf("Bar: the policy's mean is no more than with two workers, and at most %.0f %% more than with "+
 			"the best count,\n  for both jobs: %s.", 100*(sparkSlack-1), verdict(held))),
 	}
