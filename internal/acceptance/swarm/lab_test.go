@@ -126,14 +126,15 @@ type swarmLab struct {
 	seen map[string]string
 }
 
-// nextSubnet numbers the subnets of clusters, so that clusters created at the same time have different ones.
+// nextSubnet numbers the subnets of clusters, so that clusters created at the same time have different ones. They are
+// outside the range of undeclared ones.
 var nextSubnet atomic.Int32
 
 // newSwarmLab returns the lab of a cluster on a bed. At the end of the test nothing of the cluster may be left.
 func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
 	t.Helper()
 	l := &swarmLab{
-		T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", 100+nextSubnet.Add(1)),
+		T: t, bed: bed, name: name, subnet: fmt.Sprintf("10.%d.0.0/20", nextSubnet.Add(1)),
 		program: acctest.Build(t, acctest.Provider),
 	}
 	t.Cleanup(l.expectNothing)

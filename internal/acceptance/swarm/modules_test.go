@@ -96,7 +96,7 @@ module "training" {
   image   = %q
   command = ["/member"]
   args    = ["wait"]
-  network = { subnet = "10.%d.0.0/20" }
+  network = {}
   worker  = { replicas = 1, placement = { hosts = ["second", "third"], labels = { turn = "third" } } }
 }
 
@@ -109,7 +109,7 @@ data "trainyard_cluster" "own" {
 
 output "placements" { value = module.training.placements }
 output "agents"     { value = { for host, agent in data.trainyard_cluster.own.agents : host => agent.state } }
-`, memberImage, 100+nextSubnet.Add(1)))
+`, memberImage))
 	w.Must("get")
 	w.Must("apply", "-auto-approve") // labels and network are planned before they exist
 	for output, want := range map[string]map[string]string{

@@ -92,7 +92,7 @@ func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
 	}
 	return domain.Cluster{
 		Name: name, Engine: swarm.Name, Endpoint: bed.Nodes[0].Host(), Hosts: hosts,
-		Network: &domain.Network{Subnet: fmt.Sprintf("10.%d.0.0/20", 100+n)},
+		Network: &domain.Network{Subnet: fmt.Sprintf("10.%d.0.0/20", 1+n)},
 	}
 }
 

@@ -48,9 +48,9 @@ func (s site) adopted() {
 	}
 
 	defer s.swarmByHand()()
-	// One network takes the first subnet, and another would overlap with a declared one.
+	// One network takes the subnet of the cluster's name, and another would overlap with a declared one.
 	taken, err := first.Client().NetworkCreate(s.ctx, "theirs", network.CreateOptions{
-		Driver: "overlay", IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.64.0.0/24"}}},
+		Driver: "overlay", IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.111.64.0/24"}}},
 	})
 	swarmtest.Must(s.T, err)
 	defer func() { swarmtest.Must(s.T, first.Client().NetworkRemove(s.ctx, taken.ID)) }()
@@ -61,17 +61,17 @@ func (s site) adopted() {
 	e := s.open(first.Host())
 	_, problems, err = e.Complete(s.ctx, domain.Cluster{
 		Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host(),
-		Network: &domain.Network{Subnet: "10.64.0.0/16"},
+		Network: &domain.Network{Subnet: "10.111.0.0/16"},
 	})
 	swarmtest.Must(s.T, err)
 	if err := problems.Err(); err == nil || !strings.Contains(err.Error(),
-		"network.subnet: Subnet in use: 10.64.0.0/16 overlaps with network theirs (10.64.0.0/24)") {
+		"network.subnet: Subnet in use: 10.111.0.0/16 overlaps with network theirs (10.111.64.0/24)") {
 		s.Errorf("a subnet in use: %v", err)
 	}
 	before := s.nodes()
 	formed := s.apply(e, nil)
 	if names := formed.HostNames(); !slices.Equal(names, []string{"node1", "node2"}) || formed.Hosts["node1"].Joined ||
-		formed.Network.Subnet != "10.64.16.0/20" {
+		formed.Network.Subnet != "10.111.80.0/20" {
 		s.Errorf("adopted %+v with the network %+v", formed.Hosts, formed.Network)
 	}
 	s.settled(e, nil)

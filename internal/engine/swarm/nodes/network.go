@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"encoding/binary"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
@@ -74,8 +76,9 @@ func rangesOf(networks []network.Summary, cluster, where string) []reserved {
 	return taken
 }
 
-// chooseSubnet returns the first free subnet of the range, or false if none is free.
-func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
+// chooseSubnet returns a free subnet of the range for a cluster's network, or false if none is free. Where the search
+// begins depends on the cluster's name: clusters of one plan, which can't see each other's choice, begin elsewhere.
+func chooseSubnet(cluster string, taken []reserved) (netip.Prefix, bool) {
 	free := func(subnet netip.Prefix) bool {
 		return !slices.ContainsFunc(taken, func(r reserved) bool {
 			around := r.prefix
@@ -85,24 +88,24 @@ func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
 			return around.Overlaps(subnet)
 		})
 	}
-	for subnet := netip.PrefixFrom(subnets.Addr(),
-		subnetBits); subnets.Contains(subnet.Addr()); subnet = nextSubnet(subnet) {
-		if free(subnet) {
+	count := uint32(1) << (subnetBits - subnets.Bits())
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(cluster))
+	first := name.Sum32() % count
+	for i := range count {
+		if subnet := subnetAt((first + i) % count); free(subnet) {
 			return subnet, true
 		}
 	}
 	return netip.Prefix{}, false
 }
 
-// nextSubnet returns the next IPv4 subnet of the same size.
-func nextSubnet(subnet netip.Prefix) netip.Prefix {
-	octets := subnet.Addr().As4()
-	const octet = 8
-	for i, carry := (subnet.Bits()-1)/octet, 1<<((octet-subnet.Bits()%octet)%octet); i >= 0 && carry > 0; i-- {
-		sum := int(octets[i]) + carry
-		octets[i], carry = byte(sum), sum>>octet //nolint:gosec // the overflow is carried
-	}
-	return netip.PrefixFrom(netip.AddrFrom4(octets), subnet.Bits())
+// subnetAt returns a subnet of the range by its place, from 0.
+func subnetAt(place uint32) netip.Prefix {
+	address := subnets.Addr().As4()
+	binary.BigEndian.PutUint32(address[:],
+		binary.BigEndian.Uint32(address[:])+place<<(subnets.Addr().BitLen()-subnetBits))
+	return netip.PrefixFrom(netip.AddrFrom4(address), subnetBits)
 }
 
 // networkOptions are the options with which a cluster's network is created.
@@ -183,7 +186,7 @@ func (p *plan) undeclaredSubnet(f *facts, live string, taken []reserved) string 
 			return stored.Subnet
 		}
 	}
-	chosen, free := chooseSubnet(taken)
+	chosen, free := chooseSubnet(p.cluster.Name, taken)
 	if !free {
 		return ""
 	}

@@ -37,22 +37,34 @@ func TestChooseSubnet(t *testing.T) {
 		taken []reserved
 		want  string
 	}{
-		"nothing taken":      {nil, "10.64.0.0/20"},
-		"elsewhere":          {taken("172.17.0.0/16", "10.0.0.0/24", "fd00::/64"), "10.64.0.0/20"},
-		"the first":          {taken("10.64.0.0/20"), "10.64.16.0/20"},
-		"a part of it":       {taken("10.64.15.0/24", "10.64.16.0/28"), "10.64.32.0/20"},
-		"a gap":              {taken("10.64.0.0/20", "10.64.32.0/20"), "10.64.16.0/20"},
-		"into another octet": {taken("10.64.0.0/16"), "10.65.0.0/20"},
-		"around a host":      {taken("10.64.3.7/32"), "10.65.0.0/20"},
-		"the last": {taken("10.64.0.0/11", "10.96.0.0/12", "10.112.0.0/13", "10.120.0.0/14", "10.124.0.0/15",
-			"10.126.0.0/16", "10.127.0.0/17", "10.127.128.0/18", "10.127.192.0/19", "10.127.224.0/20"),
-			"10.127.240.0/20"},
+		"nothing taken":  {nil, "10.111.64.0/20"},
+		"elsewhere":      {taken("172.17.0.0/16", "10.0.0.0/24", "fd00::/64"), "10.111.64.0/20"},
+		"the first":      {taken("10.111.64.0/20"), "10.111.80.0/20"},
+		"a part of it":   {taken("10.111.79.0/24", "10.111.80.0/28"), "10.111.96.0/20"},
+		"a gap":          {taken("10.111.64.0/20", "10.111.96.0/20"), "10.111.80.0/20"},
+		"around a host":  {taken("10.111.3.7/32"), "10.112.0.0/20"},
+		"after the last": {taken("10.111.0.0/16", "10.112.0.0/12"), "10.64.0.0/20"},
+		"the one before it": {taken("10.64.0.0/11", "10.96.0.0/13", "10.104.0.0/14", "10.108.0.0/15",
+			"10.110.0.0/16", "10.111.0.0/19", "10.111.32.0/20", "10.111.64.0/18", "10.111.128.0/17", "10.112.0.0/12"),
+			"10.111.48.0/20"},
 		"none": {taken("10.0.0.0/8"), ""},
 	} {
-		got, free := chooseSubnet(test.taken)
+		got, free := chooseSubnet("lab", test.taken)
 		if free != (test.want != "") || free && got.String() != test.want {
 			t.Errorf("%s: %s (%v), not %s", name, got, free, test.want)
 		}
+	}
+}
+
+// Clusters of one plan don't see each other's choice.
+func TestSubnetsOfOnePlan(t *testing.T) {
+	chosen := map[netip.Prefix]string{}
+	for _, cluster := range []string{"lab", "lab-two", "multiworker-lab-one", "multiworker-lab-two", "a", "b"} {
+		subnet, _ := chooseSubnet(cluster, nil)
+		if other, taken := chosen[subnet]; taken {
+			t.Errorf("clusters %q and %q both choose %s", other, cluster, subnet)
+		}
+		chosen[subnet] = cluster
 	}
 }
 
@@ -83,7 +95,7 @@ func TestNetworkPlan(t *testing.T) {
 		existing bool
 	}{
 		"a free one is chosen": {
-			facts: facts{networks: []network.Summary{other}}, want: domain.Network{Subnet: "10.65.0.0/20"},
+			facts: facts{networks: []network.Summary{other}}, want: domain.Network{Subnet: "10.111.64.0/20"},
 			steps: []string{"create network"},
 		},
 		"the live one is kept": {
@@ -96,7 +108,7 @@ func TestNetworkPlan(t *testing.T) {
 		"the stored one is taken": {facts: facts{
 			networks: []network.Summary{other},
 			stored:   domain.Cluster{Network: &domain.Network{Subnet: "10.64.0.0/20"}},
-		}, want: domain.Network{Subnet: "10.65.0.0/20"}, steps: []string{"create network"}},
+		}, want: domain.Network{Subnet: "10.111.64.0/20"}, steps: []string{"create network"}},
 		"a local one of its name": {
 			facts: facts{networks: []network.Summary{local}}, problem: "network: Network already exists",
 			detail: "not Trainyard's",

@@ -120,7 +120,7 @@ func TestPlan(t *testing.T) {
 				"amend b", "amend e",
 			},
 			check: func(t *testing.T, c domain.Cluster) {
-				if c.Endpoint != "ssh://b" || c.Network.Subnet != "10.64.0.0/20" ||
+				if c.Endpoint != "ssh://b" || c.Network.Subnet != "10.111.64.0/20" ||
 					c.Hosts["a"].Capacity != (domain.Capacity{CPUs: 2, MemoryMiB: 4096}) {
 					t.Errorf("the cluster is %+v with the network %+v", c, c.Network)
 				}
