@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -53,6 +52,12 @@ func newFinishes(t *testing.T) *finishes {
 	}))
 	t.Cleanup(h.Close)
 	return h
+}
+
+// declared returns it as a sweep declares it. On a machine that stalls, a call may take longer than the default timeout,
+// and would then be repeated.
+func (h *finishes) declared() *domain.ScalingHook {
+	return &domain.ScalingHook{URL: h.URL, Timeout: new(domain.Duration(domain.MaxHookTimeout))}
 }
 
 // note records a call, unless the hook refuses it, and returns the gate.
@@ -107,15 +112,14 @@ func (h *finishes) expect(t *testing.T, want ...string) {
 // finishAll lets a controller look, and members end, until all runs have ended, and all ends are reported.
 func (l *track) finishAll(s *sweeper) {
 	l.Helper()
-	for end := time.Now().Add(patience.Limit); ; l.finish() {
+	acctest.Eventually(l.T, "all runs to end, and all ends to be reported", func() bool {
 		l.must(s.look(l.Context(), time.Now()))
 		if l.summary().Ended() && l.unreported() == 0 {
-			return
+			return true
 		}
-		if time.Now().After(end) {
-			l.Fatalf("the runs are %s, and %d ends are not reported", l.summary(), l.unreported())
-		}
-	}
+		l.finish()
+		return false
+	})
 }
 
 // deliver lets a controller look until all ends are reported.
@@ -161,7 +165,7 @@ func awaitCalled(t *testing.T, s *sweeper) {
 // run that is cancelled before it starts. The controller's successor calls it for none of them again.
 func TestHookIsCalledOncePerRun(t *testing.T) {
 	hook := newFinishes(t)
-	l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL} })
+	l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = hook.declared() })
 	s := l.sweeper(l)
 	l.must(s.look(t.Context(), time.Now()))
 	if first := started(s); !slices.Equal(first, []string{"f-0", "f-1", "f-2"}) {
@@ -184,7 +188,7 @@ func TestHookIsNotCalledForRunsThatStartOver(t *testing.T) {
 	hook := newFinishes(t)
 	var spec domain.Sweep
 	l := newTrack(t, func(s *domain.Sweep) {
-		s.OnFinish, s.Rerun = &domain.ScalingHook{URL: hook.URL}, domain.RerunFailed
+		s.OnFinish, s.Rerun = hook.declared(), domain.RerunFailed
 		s.Runs, s.Retry.MaxAttempts = map[string]map[string]string{"f-0": nil}, new(1)
 		spec = *s
 	})
@@ -204,7 +208,7 @@ func TestHookIsNotCalledForRunsThatStartOver(t *testing.T) {
 // A run that is cancelled while it is paused has ended, whether it had started or not; a paused one hasn't.
 func TestHookIsCalledForPausedRuns(t *testing.T) {
 	hook := newFinishes(t)
-	l := &halting{track: newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL} })}
+	l := &halting{track: newTrack(t, func(s *domain.Sweep) { s.OnFinish = hook.declared() })}
 	s := l.sweeper(l)
 	l.must(s.look(t.Context(), time.Now()))
 	l.request("f-0", domain.WishPause)
@@ -227,7 +231,7 @@ func TestHookIsCalledForPausedRuns(t *testing.T) {
 func TestHookIsCalledForEachEnd(t *testing.T) {
 	hook := newFinishes(t)
 	release := hook.hold(t)
-	l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL} })
+	l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = hook.declared() })
 	s := l.sweeper(l)
 	l.must(s.look(t.Context(), time.Now()))
 	l.cancel(s, "s-3")
@@ -247,7 +251,7 @@ func TestHookCallsOfManyRuns(t *testing.T) {
 	const runs = 5 * reportsAtOnce
 	hook := newFinishes(t)
 	l := newTrack(t, func(s *domain.Sweep) {
-		s.OnFinish, s.Runs = &domain.ScalingHook{URL: hook.URL}, map[string]map[string]string{}
+		s.OnFinish, s.Runs = hook.declared(), map[string]map[string]string{}
 		for i := range runs {
 			s.Runs[fmt.Sprint("s-", i)] = nil
 		}
@@ -284,7 +288,7 @@ func TestHookCallOutlivesEvents(t *testing.T) {
 	hook := newFinishes(t)
 	release := hook.hold(t)
 	l := &cut{
-		track:   newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL} }),
+		track:   newTrack(t, func(s *domain.Sweep) { s.OnFinish = hook.declared() }),
 		streams: make(chan chan struct{}),
 	}
 	log, done := slog.New(slog.DiscardHandler), make(chan struct{})
@@ -316,7 +320,7 @@ func TestHookCallThatCannotBeStored(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stored %t", done), func(t *testing.T) {
 			hook := newFinishes(t)
-			l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL} })
+			l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = hook.declared() })
 			s := l.sweeper(l)
 			l.must(s.look(t.Context(), time.Now()))
 			l.cancel(s, "s-3")
@@ -344,7 +348,7 @@ func TestHookCallThatCannotBeStored(t *testing.T) {
 func TestSuccessorCallsHook(t *testing.T) {
 	hook := newFinishes(t)
 	hook.setFailing(true)
-	l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL} })
+	l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = hook.declared() })
 	s := l.sweeper(l)
 	l.must(s.look(t.Context(), time.Now()))
 	l.cancel(s, "s-3")
@@ -372,7 +376,7 @@ func TestUnreportedEndsAreDropped(t *testing.T) {
 			hook.setFailing(true)
 			var spec domain.Sweep
 			l := newTrack(t, func(s *domain.Sweep) {
-				s.OnFinish = &domain.ScalingHook{URL: hook.URL}
+				s.OnFinish = hook.declared()
 				spec = *s
 			})
 			s := l.sweeper(l)
@@ -415,7 +419,11 @@ func TestFailedHookKeepsItsURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hook := httptest.NewServer(test.answer)
 			defer hook.Close()
-			l := newTrack(t, func(s *domain.Sweep) { s.OnFinish = &domain.ScalingHook{URL: hook.URL + test.path} })
+			l := newTrack(t, func(s *domain.Sweep) {
+				s.OnFinish = &domain.ScalingHook{
+					URL: hook.URL + test.path, Timeout: new(domain.Duration(domain.MaxHookTimeout)),
+				}
+			})
 			var text bytes.Buffer
 			log := slog.New(slog.NewTextHandler(&text, nil))
 			s := newSweeper(reconcile.Reconciler{Engine: l, Controller: true}, log, newReporter(t.Context(), log))

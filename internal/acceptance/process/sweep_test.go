@@ -388,7 +388,8 @@ func TestAccSweepOnFinish(t *testing.T) {
 	steps := map[string]string{"bad": "exit:3", "good": "exit:0", "on": "wait", "waits": "exit:0"}
 	l.test(resource.TestStep{
 		Config: l.config(theCluster, acceptance.Runs(steps, fmt.Sprintf(
-			"max_parallel = 1\nretry = { max_attempts = 2 }\nresults = { path = \"out\" }\non_finish = { url = %q }",
+			"max_parallel = 1\nretry = { max_attempts = 2 }\nresults = { path = \"out\" }\n"+
+				"on_finish = { url = %q, timeout = \"5m\" }",
 			hook.URL,
 		))),
 		Check: checked(func() error {

@@ -135,7 +135,7 @@ func TestSystemExperimentsCard(t *testing.T) {
   gpus      = { pool = trainyard_gpu_pool.a40.name, memory_mib = 900 }
   retry     = { max_attempts = 1, out_of_memory = 100 }
   results   = { on_destroy = "delete" }
-  on_finish = { url = %q }
+  on_finish = { url = %q, timeout = "5m" }
 
   admission = { free_gpu_memory = false }
 %s`, hook.URL, c.attributes))+c.pool("memory_mib_per_slot = 900\n  reserve_percent = 0"))

@@ -83,7 +83,7 @@ func TestSystemExperiments(t *testing.T) {
   env         = { SAVE_SECONDS = "0.2" }
   results     = { path = %q, collect_to = %q, on_destroy = "delete" }
   tensorboard = { port = 18206 }
-  on_finish   = { url = %q }`, results, collected, hook.URL)
+  on_finish   = { url = %q, timeout = "5m" }`, results, collected, hook.URL)
 	const endless = `
     endless = { environment = { episodes = 10000000 } }`
 	e.Write("main.tf", pricing(learners+endless, strings.Replace(attributes, "range(2)", "[0]", 1)))
