@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ type reporter struct {
 
 // hookState is what a reporter knows about the hook of a sweep.
 type hookState struct {
+	// declared is the hook as its sweep declares it.
+	declared *domain.ScalingHook
 	// delivered are the ends that the hook knows of, for as long as they may be stored as unreported.
 	delivered map[reportKey]bool
 	// next is when the hook may be called again after a failure, and pause is the last interval.
@@ -50,7 +53,7 @@ type hookState struct {
 // hookCall is a call of a hook about the end of a run.
 type hookCall struct {
 	key  reportKey
-	hook domain.ScalingHook
+	hook *domain.ScalingHook
 	body reportBody
 }
 
@@ -86,6 +89,9 @@ func (s *sweeper) report(now time.Time) (next time.Time) {
 			continue
 		}
 		hook, stored := r.hookOf(f.document.ID), map[reportKey]bool{}
+		if !reflect.DeepEqual(hook.declared, f.spec.OnFinish) {
+			hook.declared, hook.next, hook.pause = f.spec.OnFinish, time.Time{}, 0
+		}
 		for run, state := range f.record.Runs() {
 			var left []domain.RunReport
 			for _, report := range state.Reports {
@@ -95,7 +101,7 @@ func (s *sweeper) report(now time.Time) (next time.Time) {
 					continue
 				}
 				left = append(left, report)
-				c.hook = *f.spec.OnFinish
+				c.hook = f.spec.OnFinish
 				c.body = reportBody{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
 				if !r.calling[c.key] && !hook.next.After(now) {
 					r.queue = append(r.queue, c)
@@ -127,14 +133,14 @@ func (r *reporter) fill() {
 
 // call makes a call, and then the next ones.
 func (r *reporter) call(c hookCall) {
-	err := meter.CallSecret(r.ctx, c.hook, c.body)
+	err := meter.CallSecret(r.ctx, *c.hook, c.body)
 	if err != nil && r.ctx.Err() == nil {
 		r.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", c.body.Sweep,
 			"run", c.body.Run, "error", err)
 	}
 	r.mu.Lock()
 	delete(r.calling, c.key)
-	r.note(c.key, err, time.Now())
+	r.note(c, err, time.Now())
 	r.fill()
 	r.mu.Unlock()
 	select {
@@ -143,18 +149,22 @@ func (r *reporter) call(c hookCall) {
 	}
 }
 
-// note records the result of a call. After a failure, the hook's other calls wait, too. mu is held.
-func (r *reporter) note(key reportKey, err error, now time.Time) {
-	hook := r.hookOf(key.id)
+// note records the result of a call. After a failure, the hook's other calls wait, too, unless another hook is declared
+// by now. mu is held.
+func (r *reporter) note(c hookCall, err error, now time.Time) {
+	hook := r.hookOf(c.key.id)
 	if err == nil {
-		hook.delivered[key], hook.next, hook.pause = true, time.Time{}, 0
+		hook.delivered[c.key], hook.next, hook.pause = true, time.Time{}, 0
+		return
+	}
+	if !reflect.DeepEqual(hook.declared, c.hook) {
 		return
 	}
 	if !hook.next.After(now) {
 		hook.pause = min(max(2*hook.pause, reportRetry), reportPatience)
 		hook.next = now.Add(hook.pause)
 	}
-	r.queue = slices.DeleteFunc(r.queue, func(c hookCall) bool { return c.key.id == key.id })
+	r.queue = slices.DeleteFunc(r.queue, func(other hookCall) bool { return other.key.id == c.key.id })
 }
 
 // hookOf returns what is known about the hook of a sweep. mu is held.

@@ -362,6 +362,39 @@ func TestSuccessorCallsHook(t *testing.T) {
 	hook.expect(t, "s-3 cancelled 0")
 }
 
+// Another hook is called at once: neither a failed call of the former one, nor one that fails later, delays it.
+func TestCorrectedHookIsCalledAtOnce(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the former one fails later %t", late), func(t *testing.T) {
+			former, hook, begun := newFinishes(t), newFinishes(t), time.Now()
+			former.setFailing(true)
+			release := former.hold(t)
+			var spec domain.Sweep
+			l := newTrack(t, func(s *domain.Sweep) {
+				s.OnFinish = former.declared()
+				spec = *s
+			})
+			s := l.sweeper(l)
+			l.must(s.look(t.Context(), begun))
+			l.request("s-3", domain.WishCancel)
+			l.must(s.look(t.Context(), begun))
+			if !late {
+				release()
+				awaitCalled(t, s)
+			}
+			spec.OnFinish = hook.declared()
+			_, err := reconcile.Reconciler{Engine: l}.PutSweep(t.Context(), spec, false)
+			l.must(nil, err)
+			l.must(s.look(t.Context(), begun))
+			release()
+			awaitCalled(t, s)
+			l.must(s.look(t.Context(), begun))
+			awaitCalled(t, s)
+			hook.expect(t, "s-3 cancelled 0")
+		})
+	}
+}
+
 // What is yet to be reported is dropped with its run, and with the hook.
 func TestUnreportedEndsAreDropped(t *testing.T) {
 	for name, test := range map[string]struct {
