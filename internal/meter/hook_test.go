@@ -28,6 +28,9 @@ func TestCall(t *testing.T) {
 			<-r.Context().Done()
 		case "/redirect":
 			http.Redirect(w, r, "/", http.StatusFound)
+		case "/nowhere":
+			w.Header().Set("Location", "https://%hunter2")
+			w.WriteHeader(http.StatusFound)
 		case "/nothing":
 			w.WriteHeader(http.StatusNoContent)
 		case "/broken":
@@ -49,6 +52,9 @@ func TestCall(t *testing.T) {
 		},
 		"a redirect": {
 			domain.ScalingHook{URL: server.URL + "/redirect"}, "", "HTTP 302 Found: redirects are not followed; use /",
+		},
+		"a redirect to no address": {
+			domain.ScalingHook{URL: server.URL + "/nowhere"}, "", "/nowhere: HTTP 302 Found",
 		},
 		"one that hangs": {
 			domain.ScalingHook{URL: server.URL + "/hang", Timeout: short}, "", "no answer within 200ms",
@@ -105,6 +111,10 @@ func TestCallSecret(t *testing.T) {
 		"another path": {
 			path: "/hunter2/", status: http.StatusPermanentRedirect, location: "/hunter2",
 			why: "SERVER: HTTP 308 Permanent Redirect: redirects are not followed; use an address that is not shown",
+		},
+		"a redirect to no address": {
+			path: "/hunter2", status: http.StatusFound, location: "https://chat.example:port/hunter2",
+			why: "SERVER: HTTP 302 Found",
 		},
 		"a broken address": {path: "/hunter2%", why: "an address that is not shown is not valid"},
 	} {

@@ -17,14 +17,29 @@ const requestsAtOnce = 4
 // newClient returns a client with at most this many concurrent requests per server; 0 for no limit.
 func newClient(atOnce int) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: transport{&http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: 1,
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: bounded.Headers,
-		},
+		}},
 		// A redirected POST would become another request.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// transport leaves out the Location of a redirect if it is not valid. The client would quote it in an error, and it may
+// repeat secrets of the request's URL.
+type transport struct{ *http.Transport }
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.Transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := response.Location(); err != nil && response.StatusCode/100 == 3 {
+		response.Header.Del("Location")
+	}
+	return response, nil
 }
 
 // endpointKey identifies a JSON endpoint.
