@@ -45,7 +45,7 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 		remembered: longestStabilisation(&policy), changed: longestPeriod(&policy), models: models,
 	}
 	for _, name := range a.metrics {
-		measure, err := measureOf(policy.Metrics[name])
+		measure, err := measureOf(policy.Metrics[name], policy.Role)
 		if err != nil {
 			return nil, err
 		}

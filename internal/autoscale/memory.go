@@ -9,8 +9,9 @@ import (
 )
 
 // measureOf identifies what a metric measures: other values have nothing to do with what was learned of these. A new
-// lead, threshold or season is not part of it, as the algorithms deal with that themselves.
-func measureOf(m domain.ScalingMetric) (string, error) {
+// lead, threshold or season is not part of it, as the algorithms deal with that themselves. role is the policy's.
+func measureOf(m domain.ScalingMetric, role string) (string, error) {
+	m = m.Measured(role)
 	text, err := json.Marshal(struct {
 		Source      domain.ScalingSource `json:"source"`
 		Window      *domain.Duration     `json:"window"`

@@ -34,6 +34,7 @@ func TestMemoryOfAnotherMeasure(t *testing.T) {
 		"a threshold": {func(m *domain.ScalingMetric) {
 			m.Algorithm.Heat = &domain.HeatAlgorithm{Lower: 20, Upper: 70, Target: 50, Recurrence: 9}
 		}, 3},
+		"a default that is written down": {func(m *domain.ScalingMetric) { m.Window = seconds(30) }, 3},
 		"the unit": {func(m *domain.ScalingMetric) {
 			m.Source.Agent = &domain.AgentSource{Measure: domain.AgentCPUPercent}
 		}, 1},
@@ -69,6 +70,64 @@ func TestMemoryOfAnotherMeasure(t *testing.T) {
 			decide(after, 1)
 			if got := state.Metrics["busy"].Heat; got != test.heat {
 				t.Errorf("the heat is %d, want %d", got, test.heat)
+			}
+		})
+	}
+}
+
+// TestMemoryOfDefaults checks that nothing is forgotten if a default is written down, and something is if it was not a
+// default.
+func TestMemoryOfDefaults(t *testing.T) {
+	agent := domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}
+	progress := domain.ScalingSource{Progress: &domain.ProgressSource{Pattern: "step"}}
+	query := domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: "http://p:9090", Query: "up"}}
+	measure := func(s domain.ScalingSource, change func(m *domain.ScalingMetric)) string {
+		m := domain.ScalingMetric{Source: s}
+		change(&m)
+		of, err := measureOf(m, "replica")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return of
+	}
+	for name, test := range map[string]struct {
+		source domain.ScalingSource
+		change func(m *domain.ScalingMetric)
+		same   bool
+	}{
+		"the window":      {agent, func(m *domain.ScalingMetric) { m.Window = seconds(30) }, true},
+		"the aggregation": {agent, func(m *domain.ScalingMetric) { m.Aggregation = domain.AggregateMean }, true},
+		"whose value": {agent, func(m *domain.ScalingMetric) {
+			m.Source.Agent = &domain.AgentSource{Measure: domain.AgentCPUs, Of: domain.AgentMember}
+		}, true},
+		"the sum of members": {agent, func(m *domain.ScalingMetric) {
+			m.Source.Agent = &domain.AgentSource{Measure: domain.AgentCPUs, Of: domain.AgentTotal}
+		}, false},
+		"the window of progress": {progress, func(m *domain.ScalingMetric) { m.Window = seconds(30) }, true},
+		"the combination": {progress, func(m *domain.ScalingMetric) {
+			m.Source.Progress = &domain.ProgressSource{Pattern: "step", Combine: domain.CombineSum}
+		}, true},
+		"another combination": {progress, func(m *domain.ScalingMetric) {
+			m.Source.Progress = &domain.ProgressSource{Pattern: "step", Combine: domain.CombineMean}
+		}, false},
+		"its own role": {progress, func(m *domain.ScalingMetric) {
+			m.Source.Progress = &domain.ProgressSource{Pattern: "step", Role: "replica"}
+		}, true},
+		"another role": {progress, func(m *domain.ScalingMetric) {
+			m.Source.Progress = &domain.ProgressSource{Pattern: "step", Role: "frontend"}
+		}, false},
+		"the last value of a query": {query, func(m *domain.ScalingMetric) {
+			m.Aggregation = domain.AggregateLast
+		}, true},
+		"the window of a query": {query, func(m *domain.ScalingMetric) { m.Window = seconds(30) }, false},
+		"white space around a query": {query, func(m *domain.ScalingMetric) {
+			m.Source.Prometheus = &domain.PrometheusSource{URL: "http://p:9090", Query: "\n  up\n"}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := measure(test.source, func(*domain.ScalingMetric) {}), measure(test.source, test.change)
+			if (before == after) != test.same {
+				t.Errorf("it is the same measure: %t, want %t", before == after, test.same)
 			}
 		})
 	}

@@ -132,6 +132,20 @@ const DefaultStaleAfter = time.Minute
 // Stale returns the age from which a value counts as missing, with the default filled in.
 func (m ScalingMetric) Stale() time.Duration { return m.StaleAfter.Or(DefaultStaleAfter) }
 
+// Measured returns the metric with the defaults of Source, Window and Aggregation filled in, for a policy of this role:
+// metrics with the same three measure the same.
+func (m ScalingMetric) Measured(role string) ScalingMetric {
+	m.Source = m.Source.filled(role)
+	if m.Window == nil && (m.Source.Agent != nil || m.Source.Progress != nil) {
+		m.Window = new(Duration(DefaultAgentWindow))
+	}
+	m.Aggregation = cmp.Or(m.Aggregation, AggregateMean)
+	if m.Window == nil {
+		m.Aggregation = AggregateLast
+	}
+	return m
+}
+
 // MissingRule returns OnMissing with the default filled in.
 func (m ScalingMetric) MissingRule() OnMissing { return cmp.Or(m.OnMissing, MissingHold) }
 

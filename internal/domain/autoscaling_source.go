@@ -1,6 +1,10 @@
 package domain
 
-import "time"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // ScalingSource is where the values of a metric come from: exactly one field is set.
 type ScalingSource struct {
@@ -18,6 +22,26 @@ func (s ScalingSource) OfRequest() bool {
 // OfRole reports whether the source measures members of this role: without members, it has no value.
 func (s ScalingSource) OfRole(role string) bool {
 	return s.Agent != nil || s.Progress != nil && (s.Progress.Role == "" || s.Progress.Role == role)
+}
+
+// filled returns the source with the defaults filled in, for a policy of this role, and no white space around a query.
+func (s ScalingSource) filled(role string) ScalingSource {
+	if s.Agent != nil {
+		agent := *s.Agent
+		agent.Of = cmp.Or(agent.Of, AgentMember)
+		s.Agent = &agent
+	}
+	if s.Prometheus != nil {
+		query := *s.Prometheus
+		query.Query = strings.TrimSpace(query.Query)
+		s.Prometheus = &query
+	}
+	if s.Progress != nil {
+		progress := *s.Progress
+		progress.Role, progress.Combine = cmp.Or(progress.Role, role), cmp.Or(progress.Combine, CombineSum)
+		s.Progress = &progress
+	}
+	return s
 }
 
 // DefaultAgentWindow is the time over which an agent's values are aggregated by default.
