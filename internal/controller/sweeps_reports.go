@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -19,8 +20,9 @@ const (
 	// reportRetry is the first interval at which a failed hook call is retried, and reportPatience the longest.
 	reportRetry    = 5 * time.Second
 	reportPatience = 5 * time.Minute
-	// reportsKept bounds how many reports a run keeps for a failing hook: the last ones.
-	reportsKept = 10
+	// reportsKept bounds the reports that a run keeps for a failing hook, in bytes: all runs of a part of a record have
+	// to fit into an item of the store.
+	reportsKept = 1500
 )
 
 // reporter calls the hooks of sweeps about ended runs, in goroutines beside the sweeper. It outlives a sweeper that
@@ -119,6 +121,18 @@ func (s *sweeper) report(now time.Time) (next time.Time) {
 	}
 	r.fill()
 	return next
+}
+
+// withReport adds a report to those of a run, and drops the oldest ones if that is too much to keep.
+func withReport(reports []domain.RunReport, report domain.RunReport) []domain.RunReport {
+	reports = append(slices.Clone(reports), report)
+	for len(reports) > 1 {
+		if data, err := json.Marshal(reports); err == nil && len(data) <= reportsKept {
+			break
+		}
+		reports = reports[1:]
+	}
+	return reports
 }
 
 // fill makes queued calls, each in a goroutine, as long as not too many are running. mu is held.

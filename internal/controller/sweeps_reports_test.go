@@ -20,6 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
 // finishes is the hook of a sweep.
@@ -424,6 +425,46 @@ func TestUnreportedEndsAreDropped(t *testing.T) {
 			l.deliver(s)
 			hook.expect(t, test.want...)
 		})
+	}
+}
+
+// While a hook fails, the record of runs with many GPUs and long messages still fits into an item of a Swarm, however
+// often they end. The last end of each is kept.
+func TestUnreportedEndsFitIntoAnItem(t *testing.T) {
+	now := time.Now()
+	devices := make([]string, 8)
+	for i := range devices {
+		devices[i] = fmt.Sprintf("GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a9%d", i)
+	}
+	gpus := domain.NewDeviceSet(devices...)
+	run := domain.Run{
+		State: domain.RunOutOfMemory, Attempts: 100, Failures: 100, OutOfMemory: 100, Batch: 100_000,
+		Assignment: &domain.Assignment{Host: strings.Repeat("h", domain.MaxNameLength), Port: 20_000, GPUs: gpus},
+		StartedAt:  &now, FinishedAt: &now, ExitCode: new(137), Needs: &domain.RunNeeds{},
+		Results: &domain.RunResults{Path: "/" + strings.Repeat("p", 200)}, RanOut: &domain.RanOut{At: now, GPUs: gpus},
+		PeakMemoryMiB: new(int64(100_000)), PeakGPUMemoryMiB: new(int64(100_000)), Value: new(0.123456789),
+		Reason: strings.Repeat("x", 450),
+	}
+	record := sweep.OpenRecord(domain.SweepDocument{Spec: domain.Sweep{Name: "lr"}}, nil)
+	for range 20 {
+		now = now.Add(time.Second)
+		run.Reports = withReport(run.Reports, sweep.Report(run, run.Results.Path, now))
+		if last := run.Reports[len(run.Reports)-1]; !last.EndedAt.Equal(now) {
+			t.Fatalf("the last end is at %s, want %s", last.EndedAt, now)
+		}
+	}
+	for i := range 600 {
+		record.Set(fmt.Sprint(strings.Repeat("k", 50), i), run)
+	}
+	for _, part := range record.Changed() {
+		data, err := json.Marshal(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		item := engine.Item{Key: engine.Key{Kind: part.Kind(), Name: part.Key()}, Data: data}
+		if err := item.Check(engine.Traits{MaxItem: 1_000_000}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

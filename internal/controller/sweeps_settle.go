@@ -122,7 +122,7 @@ func (s *sweeper) settleRuns(
 // reported adds the report of its end to a run.
 func (s *sweeper) reported(f *followedSweep, key string, run domain.Run, now time.Time) domain.Run {
 	report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run), now)
-	run.Reports = append(slices.Clone(run.Reports[max(0, len(run.Reports)-reportsKept+1):]), report)
+	run.Reports = withReport(run.Reports, report)
 	return run
 }
 

@@ -29,8 +29,16 @@ var outOfMemory = []*regexp.Regexp{
 // harmless matches lines about the host's memory, and TensorFlow's about memory that it can do without.
 var harmless = regexp.MustCompile(`device:CPU|allocator (mkl)?cpu|not a failure`)
 
-// longestReason limits how much of a line is stored, in bytes.
+// longestReason limits how much of a line or an error is stored, in bytes.
 const longestReason = 300
+
+// shortened returns a line or an error as it is stored.
+func shortened(text string) string {
+	if len(text) > longestReason {
+		return strings.ToValidUTF8(text[:longestReason], "") + "…"
+	}
+	return text
+}
 
 // outOfMemoryLine returns the last line that reports exhausted GPU memory, by the built-in patterns or the sweep's own.
 func outOfMemoryLine(s domain.Sweep, log []string) (string, bool) {
@@ -44,10 +52,7 @@ func outOfMemoryLine(s domain.Sweep, log []string) (string, bool) {
 		matches := func(p *regexp.Regexp) bool { return p.MatchString(line) }
 		if slices.ContainsFunc(own, matches) ||
 			slices.ContainsFunc(outOfMemory, matches) && !harmless.MatchString(line) {
-			if len(line) > longestReason {
-				line = strings.ToValidUTF8(line[:longestReason], "") + "…"
-			}
-			return line, true
+			return shortened(line), true
 		}
 	}
 	return "", false
@@ -184,7 +189,7 @@ const killed = 128 + 9
 
 // failure says why an attempt failed, and what can be done about it.
 func failure(s domain.Sweep, o domain.Observed) string {
-	reason := cmp.Or(o.LastError, "it failed")
+	reason := cmp.Or(shortened(o.LastError), "it failed")
 	if limit := s.Resources.Limited().Limits.MemoryMiB; limit > 0 && o.ExitCode != nil && *o.ExitCode == killed {
 		reason += fmt.Sprintf("; if it needs more than %d MiB of memory, raise resources.memory_mib", limit)
 	}

@@ -267,14 +267,16 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestLongLines checks that a long line is shortened, as it is stored with each run.
-func TestLongLines(t *testing.T) {
+// TestLongReasons checks that a long line or error is shortened, as it is stored with each run.
+func TestLongReasons(t *testing.T) {
 	for _, line := range []string{"CUDA out of memory" +
 		strings.Repeat("ä", 10_000), "CUDA out of memory." + strings.Repeat("ä", 10_000)} {
-		got, found := outOfMemoryLine(domain.Sweep{}, []string{line})
-		if !found || len(got) > longestReason+len("…") || !utf8.ValidString(got) ||
-			!strings.HasPrefix(got, "CUDA out of memory") {
-			t.Errorf("of %d bytes there are left %d: %q", len(line), len(got), got)
+		found, _ := outOfMemoryLine(domain.Sweep{}, []string{line})
+		for _, got := range []string{found, failure(domain.Sweep{}, domain.Observed{LastError: line})} {
+			if len(got) > longestReason+len("…") || !utf8.ValidString(got) ||
+				!strings.HasPrefix(got, "CUDA out of memory") {
+				t.Errorf("of %d bytes there are left %d: %q", len(line), len(got), got)
+			}
 		}
 	}
 }
