@@ -151,8 +151,8 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	ps.Add(Path{"min"}, "Cannot scale up from 0",
 		"min is 0, and once there are no members, %q would never ask for any, as they depend on existing members; "+
 			"set min to 1 or more, set on_missing = %q, or add guards.at_least, a schedule that asks for 1 or more, "+
-			"or a metric of the whole (queue, ratio, external, idle_room, target, risk or learned with per = %q, or "+
-			"threshold with upper) whose source is not agent, nor progress of role %q itself",
+			"or a metric that has a value without members: queue, ratio, external, idle_room, target, risk or learned "+
+			"with per = %q, or threshold with upper, whose source is neither agent nor the progress of role %q",
 
 		followed, MissingMax, TargetTotal, p.Role)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}, {"guards", "at_least"}})

@@ -635,7 +635,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 			sourced(agent, func(m *ScalingMetric) { m.OnMissing = MissingMin }), "min", "min is 0",
 		},
 		"asleep by what agents measure": {
-			sourced(agent, asIs), "min", `whose source is not agent, nor progress of role "replica" itself`,
+			sourced(agent, asIs), "min", `whose source is neither agent nor the progress of role "replica"`,
 		},
 		"asleep by its own progress":     {sourced(progress(""), asIs), "min", "min is 0"},
 		"asleep by its progress by name": {sourced(progress("replica"), asIs), "min", "min is 0"},

@@ -88,8 +88,8 @@ func (r Run) Active() bool {
 	return r.Assignment != nil && (r.State == RunRunning || r.State == RunPaused && r.FinishedAt == nil)
 }
 
-// RunReport is what a sweep's hook receives about a run that has ended. Attempt is 0 if it never started; all but
-// State, EndedAt and Reason is that of its last attempt.
+// RunReport is what a sweep's hook receives about a run that has ended. Attempt is 0 if it has not started since it was
+// last queued anew. State, EndedAt and Reason are the run's; everything else is from its last attempt.
 type RunReport struct {
 	Attempt int      `json:"attempt"`
 	State   RunState `json:"state"`
