@@ -272,11 +272,11 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 	if err != nil {
 		return place, &commandError{err}
 	}
-	if err := user.execute(command[0]); err != nil {
-		return place, &commandError{err}
-	}
 	if err := t.writeFilesOf(spec, user); err != nil {
 		return place, err
+	}
+	if err := user.execute(command[0]); err != nil {
+		return place, &commandError{err}
 	}
 	if err := t.writeCredentials(i.credentials, spec, user); err != nil {
 		return place, err
@@ -309,6 +309,9 @@ func (t *transient) writeFilesOf(spec domain.MemberSpec, user *account) error {
 			return err
 		}
 	}
+	if err := user.openWay(t.dir, spec.Name); err != nil {
+		return err
+	}
 	if spec.Kept != "" {
 		if err := user.keepFiles(spec.Kept, spec.Files); err != nil {
 			return &commandError{fmt.Errorf("its folder %q can't be created: %w", spec.Kept, err)}
@@ -322,10 +325,7 @@ func (t *transient) writeFilesOf(spec domain.MemberSpec, user *account) error {
 		return err
 	}
 	// The owner can open it again, as programs do that write to /dev/stderr.
-	if err := user.own(t.dir.Log(spec.Name)); err != nil {
-		return err
-	}
-	return user.openWay(t.dir, spec.Name)
+	return user.own(t.dir.Log(spec.Name))
 }
 
 // find finds the unit of a member by its name.

@@ -107,6 +107,13 @@ func TestUnitLimitsInPlace(t *testing.T) {
 // TestUnitUser: a member of another user has access to what it needs, and no more.
 func TestUnitUser(t *testing.T) {
 	l := newHostLab(t, "users")
+	// The first member of a host runs a program that was brought, and keeps a folder in its working directory.
+	first := l.member("first", l.bring("first", "#!/bin/sh\necho one >results/made && ls results"))
+	first.Container.User, first.Kept = "ops", stateDir+"/users/work/first/results"
+	if state := l.ended(first); state.State != domain.StateCompleted || l.log(first) != "made\n" {
+		t.Errorf("the first is %s: %s\n%s", state.State, state.LastError, l.log(first))
+	}
+
 	ops := l.sh("id -u ops")
 	brought := l.bring("code", "brought\n")
 	for user, want := range map[string]string{

@@ -162,7 +162,7 @@ func (l *hostLab) member(name string, command ...string) domain.MemberSpec {
 func (l *hostLab) bring(name, content string) string {
 	l.Helper()
 	source := l.TempDir()
-	l.must(os.WriteFile(filepath.Join(source, name), []byte(content), 0o600))
+	l.must(os.WriteFile(filepath.Join(source, name), []byte(content), 0o700)) //nolint:gosec // it may be a program
 	brought, err := filesource.Source{Path: source}.Read(l.Context())
 	l.must(err)
 	l.must(filestore.Store{Dir: l.files().Path(statedir.Content)}.Provide(l.Context(), brought.Tree, brought.Tar))
