@@ -30,6 +30,10 @@ const (
 	failureFactor = 2
 )
 
+// retryPatience bounds how long calls wait for an attempt that follows a failed one, from its beginning: then they get
+// the earlier failure, so that a host that hangs again doesn't hold up everybody for as long as the first time.
+const retryPatience = 15 * time.Second
+
 // Client makes calls to one host.
 type Client struct {
 	*link
@@ -46,8 +50,9 @@ type link struct {
 
 	mu   sync.Mutex
 	conn *http.ClientConn
-	// connecting is closed when the current attempt to connect has ended; nil if there is none.
+	// connecting is closed when the current attempt to connect, begun at that time, has ended; nil if there is none.
 	connecting chan struct{}
+	began      time.Time
 	// failed is why the last attempt failed, and is returned to calls until then.
 	failed error
 	until  time.Time
@@ -75,11 +80,12 @@ func (c *link) Close() {
 	}
 }
 
-// Forget makes the next call connect, however recently that failed: what was missing may be there now.
+// Forget makes the next call connect, however recently that failed, and even if an attempt is under way: what was
+// missing may be there now.
 func (c *link) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed, c.until = nil, time.Time{}
+	c.failed, c.until, c.connecting = nil, time.Time{}, nil
 }
 
 // connect returns the connection.
@@ -96,31 +102,42 @@ func (c *link) connect(ctx context.Context) (*http.ClientConn, error) {
 			return nil, failed
 		case connecting == nil:
 			connecting = make(chan struct{})
-			c.connecting = connecting
+			c.connecting, c.began = connecting, time.Now()
 			go c.attempt(context.WithoutCancel(ctx), connecting)
+		}
+		var tooLong <-chan time.Time
+		if failed != nil {
+			tooLong = time.After(time.Until(c.began.Add(retryPatience)))
 		}
 		c.mu.Unlock()
 		select {
 		case <-connecting:
+		case <-tooLong:
+			return nil, failed
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// attempt connects once.
+// attempt connects once. What comes of it doesn't count if it was forgotten meanwhile.
 func (c *link) attempt(ctx context.Context, done chan struct{}) {
-	began := time.Now()
 	conn, err := c.transport.NewClientConn(ctx, "http", "host:80")
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer close(done)
+	if c.connecting != done {
+		if err == nil {
+			_ = conn.Close()
+		}
+		return
+	}
 	c.conn, c.failed, c.until = conn, err, time.Time{}
 	if err != nil {
-		c.conn, c.until = nil, now.Add(min(max(leastMemory, failureFactor*now.Sub(began)), mostMemory))
+		c.conn, c.until = nil, now.Add(min(max(leastMemory, failureFactor*now.Sub(c.began)), mostMemory))
 	}
 	c.connecting = nil
-	close(done)
 }
 
 // post sends a request, and returns the body of the answer, or the error in it.
