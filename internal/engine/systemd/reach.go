@@ -174,7 +174,7 @@ func installing(
 func (r *reach) update(ctx context.Context, client *sshclient.Client) error {
 	found, err := facts.Read(ctx, client)
 	if err != nil {
-		return err
+		return unnamed(err)
 	}
 	return r.program.install(ctx, client, found)
 }
@@ -187,10 +187,13 @@ func (r *reach) dial(ctx context.Context, client *sshclient.Client) (net.Conn, e
 	}
 	conn, err := client.Exec(ctx, command)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
+		return nil, err
 	}
 	return conn, nil
 }
+
+// unnamed returns an error of an SSH connection without the host, which the errors of its [relay.Client] name.
+func unnamed(err error) error { return sshclient.At("", err) }
 
 // greetingPatience bounds how long a host may take to start the relay: it may be busy, and sudo may wait for a
 // directory service.
@@ -206,7 +209,7 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)
 		if err != nil {
-			return nil, err
+			return nil, unnamed(err)
 		}
 		limited, cancel := context.WithTimeoutCause(ctx, greetingPatience, errNoGreeting)
 		defer cancel()
@@ -218,7 +221,7 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case !inTime:
-			err = fmt.Errorf("%w: %w", engine.ErrUnreachable, context.Cause(limited))
+			err = context.Cause(limited)
 		case greeting == relay.Greeting:
 			return &buffered{conn, reader}, nil
 		case greeting == relay.Absent:
@@ -226,12 +229,11 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 		case greeting == relay.Other:
 			err = errOther
 		case errors.Is(err, io.EOF):
-			err = fmt.Errorf("%w: its relay exited at once, after printing %q", engine.ErrUnreachable, greeting)
+			err = fmt.Errorf("its relay exited at once, after printing %q", greeting)
 		case err != nil:
-			err = fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
+			err = unnamed(err)
 		default:
-			err = fmt.Errorf("%w: expected the relay, got %.100q; does its shell print that at login?",
-				engine.ErrUnreachable, greeting)
+			err = fmt.Errorf("expected the relay, got %.100q; does its shell print that at login?", greeting)
 		}
 		_ = conn.Close()
 		return nil, err
@@ -245,4 +247,7 @@ type buffered struct {
 }
 
 // Read returns what was read ahead first.
-func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }
+func (b *buffered) Read(p []byte) (int, error) {
+	n, err := b.reader.Read(p)
+	return n, unnamed(err)
+}

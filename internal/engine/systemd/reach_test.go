@@ -3,8 +3,11 @@ package systemd
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -13,21 +16,89 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// TestSilentRelay: a host whose SSH server answers, and whose commands hang, is unreachable, even if nobody ends the
-// attempt.
+// TestSilentRelay: an attempt to connect to a host whose SSH server answers, and whose commands hang, ends, even if
+// nobody ends it.
 func TestSilentRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		dial := greeted(func(context.Context) (net.Conn, error) { return ours, nil })
 		conn, err := dial(context.Background())
-		if conn != nil || !errors.Is(err, engine.ErrUnreachable) || !errors.Is(err, sshclient.ErrTimeout) {
+		if conn != nil || !errors.Is(err, sshclient.ErrTimeout) {
 			t.Errorf("got %v, %v", conn, err)
 		}
 		if _, err := theirs.Write([]byte(relay.Greeting)); err == nil {
 			t.Error("the connection is left open")
 		}
 	})
+}
+
+// saying is a connection that reads something else than what its other end writes.
+type saying struct {
+	net.Conn
+	reader io.Reader
+}
+
+// Read reads that.
+func (s saying) Read(p []byte) (int, error) { return s.reader.Read(p) }
+
+// TestErrorsNameTheHost: whatever goes wrong until a host's relay answers, the error says which host, once.
+func TestErrorsNameTheHost(t *testing.T) {
+	const address, unreachable = "ssh://ops@gpu1", " can't be reached: "
+	failed := func(text string) error { return sshclient.At("ops@gpu1", sshclient.Failed(nil, "%s", text)) }
+	says := func(text string) func(net.Conn) (net.Conn, error) {
+		return func(conn net.Conn) (net.Conn, error) { return saying{conn, strings.NewReader(text)}, nil }
+	}
+	for name, test := range map[string]struct {
+		dial func(net.Conn) (net.Conn, error)
+		want string
+		is   error
+	}{
+		"refused": {
+			func(net.Conn) (net.Conn, error) { return nil, failed("port 22 refuses connections") },
+			unreachable + "port 22 refuses connections", engine.ErrUnreachable,
+		},
+		"silent": {
+			func(conn net.Conn) (net.Conn, error) { return conn, nil },
+			unreachable + errNoGreeting.Error(), engine.ErrUnreachable,
+		},
+		"broken": {
+			func(conn net.Conn) (net.Conn, error) {
+				return saying{conn, iotest.ErrReader(failed("the command exited with status 127"))}, nil
+			},
+			unreachable + "the command exited with status 127", engine.ErrUnreachable,
+		},
+		"broken later": {
+			func(conn net.Conn) (net.Conn, error) {
+				return saying{conn, io.MultiReader(strings.NewReader(relay.Greeting),
+					iotest.ErrReader(failed("the command exited with status 137")))}, nil
+			},
+			unreachable + "the command exited with status 137", engine.ErrUnreachable,
+		},
+		"over": {says("bye"), unreachable + `its relay exited at once, after printing "bye"`, engine.ErrUnreachable},
+		"talkative": {
+			says("Hello\n"), unreachable + `expected the relay, got "Hello\n"; does its shell print that at login?`,
+			engine.ErrUnreachable,
+		},
+		"outside": {says(relay.Absent), ": " + relay.ErrOutside.Error(), relay.ErrOutside},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := relay.NewClient("the host at "+address, greeted(func(context.Context) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					t.Cleanup(func() { _ = ours.Close() })
+					go func() { _, _ = io.Copy(io.Discard, theirs) }()
+					return test.dial(ours)
+				}))
+				defer client.Close()
+				_, err := relay.ReadLedger.Ask(t.Context(), client, "lab", none)
+				want := "the host at " + address + test.want
+				if !errors.Is(err, test.is) || err.Error() != want {
+					t.Errorf("got  %v\nwant %s", err, want)
+				}
+			})
+		})
+	}
 }
 
 // TestGreetedStaysOpen: the limit applies to the greeting only.

@@ -169,7 +169,9 @@ func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCl
 	case http.StatusNotFound:
 		err = fmt.Errorf("the program on %s has another version, which does not support %s", c.name, path)
 	default:
-		err = readFault(response.Body)
+		if err = readFault(response.Body); errors.Is(err, ErrOutside) {
+			err = c.failure(ctx, err)
+		}
 	}
 	_ = response.Body.Close()
 	return nil, err
@@ -182,15 +184,13 @@ func (b *brokenError) Error() string { return b.err.Error() }
 
 func (b *brokenError) Unwrap() error { return b.err }
 
-// failure returns why a host did not answer.
+// failure returns why which host did not answer.
 func (c *link) failure(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended
 	}
-	for _, meaning := range []error{engine.ErrUnreachable, ErrOutside} {
-		if errors.Is(err, meaning) {
-			return err
-		}
+	if errors.Is(err, ErrOutside) {
+		return fmt.Errorf("%s: %w", c.name, err)
 	}
 	return fmt.Errorf("%s %w: %w", c.name, engine.ErrUnreachable, err)
 }
