@@ -36,9 +36,9 @@ func CheckFile(file string) error {
 	return nil
 }
 
-// WriteFile writes a file atomically: an existing file is only replaced once the content is complete, and a
-// failure leaves nothing behind. It keeps its permissions; a new file can be read only by its owner, as it may contain
-// what members wrote. Devices and pipes are written directly, and so is what /dev/stdout leads to.
+// WriteFile writes a file atomically: an existing file is only replaced once the content is complete, and a failure
+// leaves nothing behind. It keeps its permissions and its group; a new file can be read only by its owner, as it may
+// contain what members wrote. Devices and pipes are written directly, and so is what /dev/stdout leads to.
 func WriteFile(file string, write func(to io.Writer) error) error {
 	if err := CheckFile(file); err != nil {
 		return err
@@ -63,7 +63,7 @@ func WriteFile(file string, write func(to io.Writer) error) error {
 		return err
 	}
 	if info != nil {
-		if err := setMode(partial.Name(), info.Mode().Perm()); err != nil {
+		if err := setMode(partial.Name(), keepOwner(partial.Name(), info)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -60,6 +61,32 @@ func TestWriteFilePermissions(t *testing.T) {
 		info, err := os.Stat(file)
 		if must(t, err); info.Mode() != c.after {
 			t.Errorf("%s has %v, want %v", c.file, info.Mode(), c.after)
+		}
+	}
+}
+
+// TestWriteFileGroup: a replaced file keeps its owner and group. If it can't, no other group gets more access than all
+// others have.
+func TestWriteFileGroup(t *testing.T) {
+	const uid, gid = 65530, 65531
+	file := filepath.Join(t.TempDir(), "shared")
+	for _, mode := range []os.FileMode{0o640, 0o644} {
+		must(t, os.WriteFile(file, []byte("old"), 0o600))
+		must(t, os.Chmod(file, mode))
+		if err := os.Chown(file, uid, gid); err != nil {
+			t.Skipf("only root can change owners: %v", err)
+		}
+		before, err := os.Stat(file)
+		must(t, err)
+		must(t, WriteFile(file, writeText))
+		after, err := os.Stat(file)
+		must(t, err)
+		owner := after.Sys().(*syscall.Stat_t) //nolint:forcetypeassert // on Linux
+		if after.Mode() != mode || owner.Uid != uid || owner.Gid != gid {
+			t.Errorf("it has %v of %d:%d", after.Mode(), owner.Uid, owner.Gid)
+		}
+		if got, want := keepOwner(file+".absent", before), mode&0o604|mode<<3&0o040; got != want {
+			t.Errorf("without its group, a file of %v gets %v, want %v", mode, got, want)
 		}
 	}
 }

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package command
+
+import "os"
+
+// keepOwner returns the permissions of a file for the one that replaces it.
+func keepOwner(_ string, replaced os.FileInfo) os.FileMode { return replaced.Mode().Perm() }
