@@ -92,7 +92,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 				node.Spec.Availability = swarm.NodeAvailabilityActive // the apply makes it active
 				view[node.ID] = node
 			}
-			host = offered(host, stored.Hosts[name], node)
+			host = offered(host, stored.Hosts[name], node, cluster.Name)
 		}
 		inv.Hosts[name] = host
 		why, lost := "", true
@@ -130,12 +130,13 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 	return inv
 }
 
-// offered returns a host with what its node has in addition to the declaration: labels, except those that are no longer
-// declared, and the capacity if none is given.
-func offered(host, stored domain.Host, node swarm.Node) domain.Host {
-	labels := map[string]string{}
+// offered returns a host with what its node has in addition to the declaration: labels, except those that no cluster
+// declares any longer, and the capacity if none is given.
+func offered(host, stored domain.Host, node swarm.Node, cluster string) domain.Host {
+	labels, shared := map[string]string{}, sharedLabels(node.Spec, cluster)
 	for key, value := range node.Spec.Labels {
-		if _, declared := stored.Labels[key]; !declared && !strings.HasPrefix(key, spec.LabelPrefix) {
+		_, declared := stored.Labels[key]
+		if (!declared || slices.Contains(shared, key)) && !strings.HasPrefix(key, spec.LabelPrefix) {
 			labels[key] = value
 		}
 	}

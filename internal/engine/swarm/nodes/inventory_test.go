@@ -65,12 +65,14 @@ func TestInventory(t *testing.T) {
 		"opened":  {ID: "id-opened", Capacity: declared, Availability: domain.HostActive},
 	})
 	stored := lab(map[string]domain.Host{
-		"ok": {Labels: map[string]string{"gpu": "x", "rack": "1"}}, "toopen": {Availability: domain.HostDrained},
+		"ok":     {Labels: map[string]string{"gpu": "x", "rack": "1", "row": "1"}},
+		"toopen": {Availability: domain.HostDrained},
 		"opened": {Availability: domain.HostActive},
 	})
 	nodes := []swarm.Node{
 		node("ok", reachable, withLabels(map[string]string{
-			"gpu": "drifted", "zone": "1", "rack": "1", ownLabels("lab"): `["gpu"]`,
+			"gpu": "drifted", "zone": "1", "rack": "1", "row": "1", ownLabels("lab"): `["gpu"]`,
+			ownLabels("other"): `["row"]`,
 		})), node("bare"), node("down", state(swarm.NodeStateDown)),
 		node("unknown", state(swarm.NodeStateUnknown)), node("drained", availability(swarm.NodeAvailabilityDrain)),
 		node("paused", availability(swarm.NodeAvailabilityPause)), node("todrain"), node("topause"),
@@ -107,7 +109,9 @@ func TestInventory(t *testing.T) {
 		Addresses: 4096 - 3 - 1 - 2*12,
 	}
 	maps.Copy(want.Hosts, cluster.Hosts)
-	want.Hosts["ok"] = domain.Host{ID: "id-ok", Capacity: declared, Labels: map[string]string{"gpu": "x", "zone": "1"}}
+	want.Hosts["ok"] = domain.Host{
+		ID: "id-ok", Capacity: declared, Labels: map[string]string{"gpu": "x", "zone": "1", "row": "1"},
+	}
 	want.Hosts["bare"] = domain.Host{ID: "id-bare", Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8192}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
