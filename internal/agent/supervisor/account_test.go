@@ -25,20 +25,27 @@ func ownerOf(t *testing.T, path string) (uid, gid uint32) {
 	return status.Uid, status.Gid
 }
 
+// openFolder returns a new folder that all users can write to. Only root can enter t.TempDir, and perhaps TMPDIR.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/var/tmp", "") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o777); err != nil { //nolint:gosec // as said
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // TestAccountsGroups: an account reaches what its groups may, the additional ones, too, and nothing of others.
 func TestAccountsGroups(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can act as another user")
 	}
 	const uid, gid, additional, foreign = 65530, 65531, 65532, 65533
-	folder, err := os.MkdirTemp("", "") //nolint:usetesting // only root can enter the parent of t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // the account passes through
-		t.Fatal(err)
-	}
+	folder := openFolder(t)
 	a := &account{name: "ann", uid: uid, gid: gid, groups: []uint32{gid, additional}}
 	for group, may := range map[int]bool{gid: true, additional: true, foreign: false} {
 		dir := filepath.Join(folder, strconv.Itoa(group))
