@@ -145,17 +145,28 @@ func (a *account) execute(program string) error {
 // maxInterpreter is how much of a script's first line Linux reads.
 const maxInterpreter = 256
 
-// own makes the account the owner of what is at paths that only root can change.
+// own makes the account the owner of what is at paths that only root can change. Where root can't do that, as on some
+// NFS, it is enough that the user is right.
 func (a *account) own(paths ...string) error {
 	if a == nil {
 		return nil
 	}
 	for _, path := range paths {
-		if err := os.Lchown(path, a.uid, a.gid); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := os.Lchown(path, a.uid, a.gid)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) && a.isUserOf(path) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isUserOf reports whether something belongs to the account's user, whatever its group.
+func (a *account) isUserOf(path string) bool {
+	var found unix.Stat_t
+	return unix.Lstat(path, &found) == nil && int(found.Uid) == a.uid
 }
 
 // passage lets other users than root pass through a folder without listing it.

@@ -100,3 +100,32 @@ func TestKeepAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepOnNFS: where root acts as another user and can't change owners, a folder may be used that is there, or that
+// is its user's at once; one that is useless to the user isn't left behind.
+func TestKeepOnNFS(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can act as another user")
+	}
+	there, absent := openFolder(t), filepath.Join(openFolder(t), "kept")
+	for _, test := range []struct {
+		folder string
+		root   *account // as whom root acts
+		fails  bool
+	}{
+		{there, &account{uid: 65534, gid: 65534}, false},
+		{absent, &account{uid: 65534, gid: 65534}, true},
+		{absent, &account{uid: 1000, gid: 1000}, false},
+	} {
+		i := &containerInstance{spec: domain.MemberSpec{
+			Kept: test.folder, Files: []domain.File{{Name: "config.json", Content: "ours"}},
+		}}
+		i.spec.Container.User = "1000:1001"
+		if err := test.root.do(i.keep); (err != nil) != test.fails {
+			t.Errorf("%s as user %d: %v", test.folder, test.root.uid, err)
+		}
+		if _, err := os.Stat(filepath.Join(test.folder, "config.json")); (err != nil) != test.fails {
+			t.Errorf("its file as user %d: %v", test.root.uid, err)
+		}
+	}
+}
