@@ -13,7 +13,6 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
@@ -31,10 +30,7 @@ func remote(address string, credentials engine.SSHCredentials) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	return target{address: "ssh://" + host.String(), connect: func(ctx context.Context) (facts.Runner, func(), error) {
-		release, err := client.Hold(ctx)
-		return client, release, err
-	}}, nil
+	return target{address: "ssh://" + host.String(), host: client}, nil
 }
 
 // local is this machine.
@@ -44,9 +40,7 @@ func local() (target, error) {
 			"this machine can't be a host, as hosts run Linux: give the addresses of hosts, such as ssh://ops@gpu1",
 		)
 	}
-	return target{connect: func(context.Context) (facts.Runner, func(), error) {
-		return machine{}, func() {}, nil
-	}}, nil
+	return target{host: machine{}}, nil
 }
 
 // machine runs commands on this machine.
@@ -60,6 +54,9 @@ func (machine) Host() sshclient.Host {
 	}
 	return sshclient.Host{Name: name, Port: sshclient.DefaultPort}
 }
+
+// Hold does nothing, as there is no connection.
+func (machine) Hold(context.Context) (release func(), err error) { return func() {}, nil }
 
 // RunInput runs a command by the shell.
 func (machine) RunInput(ctx context.Context, command string, stdin io.Reader) ([]byte, error) {

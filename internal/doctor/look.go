@@ -16,7 +16,7 @@ import (
 const (
 	// atOnce is how many hosts are looked at at the same time.
 	atOnce = 16
-	// patience is how long one host may take, from its first answer to its last.
+	// patience is how long one host may take after the login.
 	patience = 2 * time.Minute
 )
 
@@ -24,29 +24,28 @@ const (
 type target struct {
 	// address is as it was given; "" for this machine.
 	address string
-	// connect returns what runs commands there. It is to be released.
-	connect func(context.Context) (facts.Runner, func(), error)
+	host    facts.Runner
 }
 
 // look returns what is known of a host.
 func (t target) look(ctx context.Context, programs map[string]systemd.Needs, engines []string) (Host, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("collecting facts about the host timed out after %s", patience))
-	defer stop()
 	host := Host{Engines: engines}
-	runner, release, err := t.connect(ctx)
+	release, err := t.host.Hold(ctx)
 	if err != nil {
 		return host, err
 	}
 	defer release()
-	if host.Facts, err = facts.Read(ctx, runner); err != nil {
+	ctx, stop := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("collecting facts about the host timed out after %s", patience))
+	defer stop()
+	if host.Facts, err = facts.Read(ctx, t.host); err != nil {
 		return host, err
 	}
 	become := ""
 	if host.Root {
 		become = host.AsRoot()
 	}
-	output, err := runner.RunInput(ctx, strings.TrimSpace("sh -s "+become), strings.NewReader(script))
+	output, err := t.host.RunInput(ctx, strings.TrimSpace("sh -s "+become), strings.NewReader(script))
 	if err == nil {
 		host.Details, err = parse(output)
 	}

@@ -120,6 +120,7 @@ type Docker struct {
 // Runner runs commands on a host. It is a [sshclient.Client].
 type Runner interface {
 	Host() sshclient.Host
+	Hold(ctx context.Context) (release func(), err error)
 	RunInput(ctx context.Context, command string, stdin io.Reader) ([]byte, error)
 }
 
@@ -128,11 +129,17 @@ type Runner interface {
 //go:embed facts.sh
 var script string
 
-// patience bounds reading the facts: a host may accept commands, and then hang.
+// patience bounds reading the facts after the login, which may wait for others: a host may accept commands, and then
+// hang.
 const patience = 2 * time.Minute
 
 // Read reads the facts about a host.
 func Read(ctx context.Context, host Runner) (Facts, error) {
+	release, err := host.Hold(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		sshclient.Failed(sshclient.ErrTimeout, "collecting facts about the host timed out after %s", patience))
 	defer cancel()

@@ -112,20 +112,47 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// hangingHost accepts commands, which never end.
-type hangingHost struct{}
-
-func (hangingHost) Host() sshclient.Host { return sshclient.Host{Name: "gpu1"} }
-
-func (hangingHost) RunInput(ctx context.Context, _ string, _ io.Reader) ([]byte, error) {
-	<-ctx.Done()
-	return nil, context.Cause(ctx)
+// slowHost accepts a login, and then a command, only after a while each.
+type slowHost struct {
+	stranger
+	login, command time.Duration
 }
 
-func TestReadOfHangingHost(t *testing.T) {
+func (s *slowHost) Hold(ctx context.Context) (release func(), err error) {
+	login := s.login
+	s.login = 0
+	return func() {}, takes(ctx, login)
+}
+
+func (s *slowHost) RunInput(ctx context.Context, command string, stdin io.Reader) ([]byte, error) {
+	if _, err := s.Hold(ctx); err != nil {
+		return nil, err
+	}
+	if err := takes(ctx, s.command); err != nil {
+		return nil, err
+	}
+	return s.stranger.RunInput(ctx, command, stdin)
+}
+
+// takes returns after a while, or with the cause of the context's end.
+func takes(ctx context.Context, while time.Duration) error {
+	select {
+	case <-time.After(while):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// TestReadSlowHosts: the time that a host may take begins after the login, which may wait for those to many others.
+func TestReadSlowHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := Read(context.Background(), hangingHost{}); !errors.Is(err, sshclient.ErrTimeout) {
-			t.Errorf("the error is %v", err)
+		if _, err := Read(t.Context(), &slowHost{full, 10 * patience, patience - 1}); err != nil {
+			t.Errorf("one that lets us wait: %v", err)
+		}
+		_, err := Read(t.Context(), &slowHost{full, 0, 10 * patience})
+		if !errors.Is(err, sshclient.ErrTimeout) {
+			t.Errorf("one that hangs: %v", err)
 		}
 	})
 }
@@ -171,6 +198,8 @@ type stranger string
 func (stranger) Host() sshclient.Host {
 	return sshclient.Host{Name: "gpu1", Port: sshclient.DefaultPort}
 }
+
+func (stranger) Hold(context.Context) (release func(), err error) { return func() {}, nil }
 
 func (s stranger) RunInput(context.Context, string, io.Reader) ([]byte, error) { return []byte(s), nil }
 
