@@ -284,10 +284,8 @@ func (f faulty) destroy(group string) {
 // gone fails if anything of a group is left.
 func (f faulty) gone(group string) {
 	f.Helper()
-	f.eventually("group "+group+" to be gone", func() bool { return len(f.processes(group)) == 0 })
-	if members := f.observed(f.Engine, group); len(members) > 0 {
-		f.Errorf("there is left: %v", members)
-	}
+	f.eventually("group "+group+" to be gone",
+		func() bool { return len(f.processes(group)) == 0 && len(f.observed(f.Engine, group)) == 0 })
 	f.eventually("the services of group "+group+" to be gone", func() bool {
 		pattern := "trainyard-lab-" + strings.ReplaceAll(group, "-", `\\x2d`) + "*.service"
 		return f.anywhere("systemctl list-units --all --plain --no-legend '"+pattern+"'") == ""

@@ -84,7 +84,10 @@ func TestStoreHostCutOff(t *testing.T) {
 		engine.Holder{Who: "the test", Process: os.Getpid()})
 	f.must(err)
 	second := f.group("second", everyHost, "wait")
-	cutting := dying(f.open(0, f.provider), "Start", func() { f.suffers(0, networkCut) })
+	cutting := dying(f.open(0, f.provider), "Start", func() {
+		f.copied()
+		f.suffers(0, networkCut)
+	})
 	err = reconcile.Reconciler{Engine: cutting}.Update(f.bounded(), second)
 	t.Logf("the apply: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "host1") {

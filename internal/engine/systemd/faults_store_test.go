@@ -28,6 +28,15 @@ func (f faulty) ledger(host int) (ledger relay.Ledger) {
 	return ledger
 }
 
+// copied waits until the other hosts have the store host's last change.
+func (f faulty) copied() {
+	f.Helper()
+	f.eventually("the copies to be up to date", func() bool {
+		last := f.ledger(0).Sequence
+		return f.ledger(1).Sequence == last && f.ledger(2).Sequence == last
+	})
+}
+
 // relayOn returns a client for one host, whichever has the store.
 func (f faulty) relayOn(host int) *relay.Client {
 	f.Helper()
@@ -101,9 +110,10 @@ func TestStoreHostLost(t *testing.T) {
 	f.update(g)
 	f.update(f.group("brief", []int{1}, "until:/var/tmp/go"))
 	late := f.group("late", []int{1, 2}, "wait")
-	err := reconcile.Reconciler{
-		Engine: dying(f.Engine, "Stage", func() { f.suffers(0, powerCut) }),
-	}.Update(f.bounded(), late)
+	err := reconcile.Reconciler{Engine: dying(f.Engine, "Stage", func() {
+		f.copied()
+		f.suffers(0, powerCut)
+	})}.Update(f.bounded(), late)
 	t.Logf("the apply: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "host1") {
 		t.Errorf("an apply whose store host dies: %v", err)
