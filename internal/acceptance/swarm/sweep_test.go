@@ -47,6 +47,9 @@ resource "trainyard_sweep" "trials" {
 		acctest.Eventually(t, what, func() bool {
 			var err error
 			found, err = r.SweepRuns(t.Context(), "trials")
+			if reconcile.Passes(err) {
+				return false
+			}
 			l.must(err)
 			return as(found.Runs, sweep.Summarise(found.Document, found.Spec, found.Runs))
 		})
@@ -66,6 +69,9 @@ resource "trainyard_sweep" "trials" {
 		})
 	acctest.Eventually(t, "their members to run", func() bool {
 		observed, err := r.Engine.Observe(t.Context(), "trials")
+		if reconcile.Passes(err) {
+			return false
+		}
 		l.must(err)
 		return len(observed) == 6 &&
 			!slices.ContainsFunc(observed, func(o domain.Observed) bool { return o.State != domain.StateRunning })
@@ -84,6 +90,9 @@ resource "trainyard_sweep" "trials" {
 	}
 	acctest.Eventually(t, "the services of the runs to be gone", func() bool {
 		observed, err := r.Engine.Observe(t.Context(), "trials")
+		if reconcile.Passes(err) {
+			return false
+		}
 		l.must(err)
 		return len(observed) == 0
 	})

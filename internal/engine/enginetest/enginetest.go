@@ -247,7 +247,8 @@ func (h Harness) awaitStates(t *testing.T, e engine.Engine, states ...domain.Sta
 }
 
 // awaitAlive waits until the members have exactly this number of processes. A member counts as running from the start
-// of what runs its command, so the process may appear a moment later.
+// of what runs its command, so the process may appear a moment later; a busy Docker Engine may take longer to end
+// containers than a removal waits for.
 func (h Harness) awaitAlive(t *testing.T, e engine.Engine, want int) {
 	t.Helper()
 	alive := 0

@@ -99,9 +99,17 @@ func (h Harness) scale(t *testing.T, e engine.Engine, from, to int, remove ...st
 // scaled returns the group once it has this number of running workers, and nothing is left to do.
 func (h Harness) scaled(t *testing.T, e engine.Engine, workers int) (group reconcile.Group) {
 	t.Helper()
-	h.await(t, e, fmt.Sprint(workers, " workers"), func([]domain.Observed) bool {
+	defer func() {
+		if t.Failed() {
+			h.show(t, e)
+		}
+	}()
+	acctest.Eventually(t, fmt.Sprint(workers, " workers"), func() bool {
 		var err error
 		group, err = reconcile.Reconciler{Engine: e}.Read(t.Context(), h.group)
+		if reconcile.Passes(err) {
+			return false
+		}
 		must(t, err)
 		return !group.Document.Scaling && !group.NeedsApply() && group.Progress.Phase == domain.PhaseRunning
 	})
