@@ -150,11 +150,10 @@ func TestResidentsFromARegistry(t *testing.T) {
 		return cmp.Equal(s.residentHosts(first), want)
 	})
 	// One agent queries the others, as the other hosts' addresses are not known here.
-	usage, err := s.open(s.bed.Nodes[0].Host()).Usage(t.Context(), time.Minute)
-	must(t, err)
-	for _, host := range []string{"node1", "node2", "node3"} {
-		if u := usage.Hosts[host]; u.Reason != "" || u.MemoryMiB.P95 == nil {
-			t.Errorf("host %s right after the start of its agent: %q", host, u.Reason)
+	e := s.open(s.bed.Nodes[0].Host())
+	for _, node := range s.bed.Nodes {
+		if u := s.usage(e, node).Hosts[node.Name]; u.MemoryMiB.P95 == nil {
+			t.Errorf("host %s right after the start of its agent: %+v", node.Name, u)
 		}
 	}
 	running := s.residents()
@@ -200,7 +199,6 @@ func TestResidentsFromARegistry(t *testing.T) {
 	})
 
 	// A cluster may do without agents.
-	e := s.open(s.bed.Nodes[0].Host())
 	document, err := engine.Cluster(t.Context(), e)
 	must(t, err)
 	document.Spec.Agent.Disabled = true
@@ -210,7 +208,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	if left := s.residents(); left[spec.KindAgent].ID != "" || left[spec.KindController].ID == "" {
 		t.Errorf("without agents there are %+v", left)
 	}
-	usage, err = e.Usage(t.Context(), time.Second)
+	usage, err := e.Usage(t.Context(), time.Second)
 	must(t, err)
 	if why := usage.Hosts["node1"].Reason; !strings.Contains(why, "agent.enabled is false") {
 		t.Errorf("without agents: %s", why)
