@@ -59,9 +59,7 @@ func testAgentKeys(t *testing.T, engine string) {
 
 	end := l.keepAsking(before, "node1", "node2")
 	l.apply(l.bed.Nodes[:2]...)
-	if l.volumes(l.bed.Nodes[2]) > 0 {
-		t.Error("the host that left has a history")
-	}
+	l.awaitNoHistory(l.bed.Nodes[2])
 	acctest.Eventually(t, "the agents to have only another key", func() bool {
 		handedOut, all := l.keys()
 		return len(handedOut) == 1 && len(all) == 1 && handedOut[0] != first[0]
@@ -112,9 +110,7 @@ func newKeysLab(t *testing.T, engineName string) keysLab {
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, l.engine.Dissolve(acctest.Bounded(t)))
-		if left := l.volumes(l.bed.Nodes...); left > 0 {
-			t.Errorf("%d hosts have a history of the cluster that was deleted", left)
-		}
+		l.awaitNoHistory(l.bed.Nodes...)
 	})
 	l.apply(l.bed.Nodes...)
 	return l
@@ -345,6 +341,13 @@ func (l keysLab) claimed() (usage engine.Usage) {
 		return first.Reason == "" && strings.Contains(second.Reason, "claims")
 	})
 	return usage
+}
+
+// awaitNoHistory waits until nodes have no history of the cluster. A busy Engine may finish a removal after its caller
+// has given up.
+func (l keysLab) awaitNoHistory(nodes ...*testbed.Node) {
+	l.Helper()
+	acctest.Eventually(l, "the histories to be gone", func() bool { return l.volumes(nodes...) == 0 })
 }
 
 // volumes returns how many volumes of the cluster nodes have.

@@ -20,6 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
@@ -109,12 +110,18 @@ func (f farm) read() reconcile.Group {
 // tamper changes the workers' service by hand.
 func (f farm) tamper(do func(s *dockerswarm.ServiceSpec)) {
 	f.Helper()
-	service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker", dockerswarm.ServiceInspectOptions{})
-	must(f.T, err)
-	do(&service.Spec)
-	_, err = f.docker.ServiceUpdate(f.Context(), service.ID, service.Version, service.Spec,
-		dockerswarm.ServiceUpdateOptions{})
-	must(f.T, err)
+	acctest.Eventually(f, "the change by hand", func() bool {
+		service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker",
+			dockerswarm.ServiceInspectOptions{})
+		must(f.T, err)
+		do(&service.Spec)
+		_, err = f.docker.ServiceUpdate(f.Context(), service.ID, service.Version, service.Spec,
+			dockerswarm.ServiceUpdateOptions{})
+		if !dockerapi.OutOfSequence(err) {
+			must(f.T, err)
+		}
+		return err == nil
+	})
 }
 
 // running returns the IDs of the workers' running tasks.
