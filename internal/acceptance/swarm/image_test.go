@@ -99,7 +99,11 @@ func (l imageLab) forget(id string) {
 	for _, node := range l.bed.Nodes {
 		held, err := images.InspectImage(ctx, node.Client(), id)
 		if err == nil {
-			_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
+			// A container may outlive its service for a while.
+			acctest.Eventually(l, "an image to be used by nobody", func() bool {
+				_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
+				return !cerrdefs.IsConflict(err)
+			})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			l.Error(err)
