@@ -207,7 +207,7 @@ func wantEngine(t *testing.T, node *Node, info system.Info) {
 
 // TestMixed: nodes with different Engines form one Swarm.
 func TestMixed(t *testing.T) {
-	bed := Shared(t, Options{Nodes: 3, Managers: 2, Mixed: true})
+	bed := Shared(t, Options{Nodes: 3, Managers: 1, Mixed: true})
 	for i, node := range bed.Nodes {
 		if node.Engine != mixed[i] {
 			t.Errorf("%s is to run %+v, not %+v", node.Name, node.Engine, mixed[i])
