@@ -115,7 +115,7 @@ func (l *swarmLab) history(group string) []autoscale.Entry {
 func TestAccSwarmScalingFollowsLoad(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
-	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 3})
+	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 3, Heartbeat: slowHeartbeat})
 	acctest.LoadPrometheus(t, bed, prometheusImage)
 	l := newSwarmLab(t, bed, "busy")
 	w := newSwarmWorkspace(l)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -27,7 +28,7 @@ func (l *swarmLab) isDegraded(reason string) func() error {
 // What happened to hosts shows in the plan at what is declared about them, and otherwise in the group's phase.
 func TestAccSwarmDriftOfHosts(t *testing.T) {
 	acceptance.Test(t)
-	bed := ownBed(t, three)
+	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 1, Heartbeat: slowHeartbeat})
 	l := newSwarmLab(t, bed, "hosts")
 	w := newSwarmWorkspace(l)
 	w.configure(l.formed(map[string]string{"node1": `role = "manager"`, "node2": "", "node3": ""}), l.group(`

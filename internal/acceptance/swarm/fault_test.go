@@ -136,13 +136,17 @@ func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 		tasks, err := by.Client().TaskList(l.Context(), dockerswarm.TaskListOptions{
 			Filters: filters.NewArgs(filters.Arg("service", "trainyard-"+l.name+"-controller")),
 		})
-		l.must(err)
+		if err != nil {
+			return false // while the managers elect a leader
+		}
 		for _, task := range tasks {
 			if task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
 				continue
 			}
 			node, _, err := by.Client().NodeInspectWithRaw(l.Context(), task.NodeID)
-			l.must(err)
+			if err != nil {
+				return false
+			}
 			i := slices.IndexFunc(l.bed.Nodes,
 				func(n *testbed.Node) bool { return n.Name == node.Description.Hostname })
 			host = l.bed.Nodes[i]
@@ -304,7 +308,7 @@ func TestAccSwarmControllerDies(t *testing.T) {
 // back, and the plan is empty.
 func TestAccSwarmNodeComesBack(t *testing.T) {
 	acceptance.Test(t)
-	bed := ownBed(t, three)
+	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 1, Heartbeat: slowHeartbeat})
 	l := newSwarmLab(t, bed, "back")
 	w := newSwarmWorkspace(l)
 	w.configure(l.wholeBed(1), l.group(fmt.Sprintf(`
@@ -341,7 +345,7 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 func TestAccSwarmManagerRestarts(t *testing.T) {
 	acceptance.Test(t)
 	// The node retries its manager after up to 8 s, and must not count as down until then.
-	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1, Heartbeat: 8 * time.Second})
+	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1, Heartbeat: slowHeartbeat})
 	l := newSwarmLab(t, bed, "patient")
 	w := newSwarmWorkspace(l)
 	done := filepath.Join(t.TempDir(), "done")
@@ -396,8 +400,21 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	w.Must("apply", "-auto-approve")
 	// On a busy machine the Swarm may lose sight of a node for a while, and replace its tasks by itself. Members that
 	// can run on another node would move.
-	services := func() []dockerswarm.ServiceSpec {
-		return []dockerswarm.ServiceSpec{l.service(l.member("first", 0)).Spec, l.service(l.member("second", 0)).Spec}
+	services := func() (specs []dockerswarm.ServiceSpec) {
+		t.Helper()
+		acctest.Eventually(t, "a leader to list the services", func() bool {
+			specs = nil
+			for _, role := range []string{"first", "second"} {
+				service, _, err := bed.Nodes[0].Client().ServiceInspectWithRaw(t.Context(), l.member(role, 0),
+					dockerswarm.ServiceInspectOptions{})
+				if err != nil {
+					return false
+				}
+				specs = append(specs, service.Spec)
+			}
+			return true
+		})
+		return specs
 	}
 	applied := services()
 	ctx := t.Context()

@@ -40,6 +40,10 @@ const (
 // three is a bed of three nodes of which the first is the manager.
 var three = testbed.Options{Nodes: 3, Managers: 1}
 
+// slowHeartbeat is a testbed.Options.Heartbeat for tests that take nodes down, and none of whose other nodes may seem
+// down, though the machine is busy: it takes half a minute to notice that a node is.
+const slowHeartbeat = 8 * time.Second
+
 // beds limits how many beds exist at the same time, since each runs several Docker Engines.
 var beds = make(chan struct{}, 4)
 

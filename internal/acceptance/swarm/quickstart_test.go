@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -24,7 +25,7 @@ const leastAccuracy = 0.9
 // is empty, logs of each member and the hosts' usage are available, and its workers are spread.
 func TestAccQuickstartOnSwarm(t *testing.T) {
 	acceptance.Test(t)
-	bed := ownBed(t, three)
+	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 1, Heartbeat: testbed.Steady})
 	l := newSwarmLab(t, bed, "lab") // the example's name
 	w := newSwarmWorkspace(l)
 	l.must(acceptance.Copy(w.Dir, filepath.Join(acceptance.Examples, "quickstart")))
