@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -392,10 +393,13 @@ const unhealthy = "unhealthy"
 const notStarted = "starting container failed"
 
 // isPassing reports whether another attempt may start a container that could not be started: Engines now and then fail
-// to make the mount of its secrets read-only (moby#48783), and a host that has just joined may not know its network.
-func isPassing(err string) bool {
-	return strings.HasSuffix(err, "device or resource busy") || strings.Contains(" "+err, " network ")
-}
+// to make the mount of its secrets read-only (moby#48783), a host that has just joined may not know its network, and a
+// busy one may take too long.
+func isPassing(err string) bool { return passing.MatchString(err) }
+
+// passing matches "network" as a word, not in the name of an image.
+var passing = regexp.MustCompile(
+	`device or resource busy|context deadline exceeded|(^|[\s"(])network([\s"),;]|:\s|:?$)`)
 
 const (
 	// killedCode is the exit code of a process killed by SIGKILL.

@@ -272,6 +272,36 @@ func TestObserveMember(t *testing.T) {
 	}
 }
 
+func TestIsPassing(t *testing.T) {
+	for err, want := range map[string]bool{
+		"":              false,
+		"No such image": false,
+		"OCI runtime create failed: exec: \"train\": executable file not found in $PATH": false,
+
+		"No such image: lab/neural-network:1":          false,
+		"No such image: lab/network:1":                 false,
+		"No such image: network:1":                     false,
+		"No such image: registry/network/train:latest": false,
+
+		"unable to remount dir as readonly: device or resource busy":                                     true,
+		"OCI runtime create failed: unable to remount dir as readonly: device or resource busy: unknown": true,
+
+		"network trainyard-lab not found":                                            true,
+		"error while removing network: unknown network trainyard-lab id u274p4rcrld": true,
+		"error while removing network: context canceled":                             true,
+		"error while removing network: unknown network":                              true,
+		`could not find "network"`:                                                   true,
+
+		"context deadline exceeded": true,
+		"failed to create task for container: context deadline exceeded: unknown": true,
+		"rpc error: code = DeadlineExceeded desc = context deadline exceeded":     true,
+	} {
+		if got := isPassing(err); got != want {
+			t.Errorf("%q passes: %t, want %t", err, got, want)
+		}
+	}
+}
+
 func TestObserveTrouble(t *testing.T) {
 	at := func(state swarm.NodeState, availability swarm.NodeAvailability) swarm.Node {
 		return swarm.Node{Status: swarm.NodeStatus{State: state}, Spec: swarm.NodeSpec{Availability: availability}}
