@@ -206,8 +206,9 @@ func TestPoolUpdatePaused(t *testing.T) {
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
 	f.apply(f.group(3))
 	before := f.running()
-	// Swarm continues with the next one once one runs, and only then notices that it fails.
-	pause := domain.Duration(5 * time.Second)
+	// Swarm continues with the next one once one runs, and only then notices that it fails. On a busy machine, it takes
+	// a while to end.
+	pause := domain.Duration(time.Minute)
 	fails := func(r *domain.Role) {
 		r.Args, r.Restart = []string{"print:it broke", "exit:3"}, domain.Restart{Condition: domain.RestartNever}
 		r.Update.Delay = &pause
