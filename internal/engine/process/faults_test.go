@@ -418,6 +418,11 @@ func TestFullDisk(t *testing.T) {
 	before, err := engine.Get[domain.GroupDocument](t.Context(), l, "job")
 	l.must(err)
 
+	// Residents that replace a file meanwhile would free the old one's room.
+	residents := []int{l.supervisor(0), l.controller(0)}
+	for _, pid := range residents {
+		l.must(unix.Kill(pid, unix.SIGSTOP))
+	}
 	ballast := filepath.Join(disk, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
@@ -430,6 +435,9 @@ func TestFullDisk(t *testing.T) {
 	l.must(err)
 	if after.Revision != before.Revision {
 		t.Errorf("the document went from revision %d to %d", before.Revision, after.Revision)
+	}
+	for _, pid := range residents {
+		l.must(unix.Kill(pid, unix.SIGCONT))
 	}
 	// Destroying still works.
 	l.must(l.Destroy(t.Context(), "other"))
