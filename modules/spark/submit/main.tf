@@ -29,14 +29,12 @@ locals {
   cores   = coalesce(var.executor.cores, terraform_data.cluster.input.cores)
   memory  = coalesce(var.executor.memory_mib, terraform_data.cluster.input.memory_mib)
 
-  conf = merge(
+  # Properties of the application, except its size.
+  properties = merge(
     {
-      "spark.driver.host"     = "{{ hostname .Address }}"
-      "spark.driver.port"     = "{{ .Port }}"
-      "spark.driver.memory"   = "${var.driver.memory_mib}m"
-      "spark.executor.cores"  = tostring(local.cores)
-      "spark.executor.memory" = "${local.memory}m"
-      "spark.cores.max"       = tostring(local.workers * local.cores)
+      "spark.driver.host"   = "{{ hostname .Address }}"
+      "spark.driver.port"   = "{{ .Port }}"
+      "spark.driver.memory" = "${var.driver.memory_mib}m"
 
       # The first task waits for all executors: a gang starts complete or not at all.
       "spark.scheduler.minRegisteredResourcesRatio"       = "1.0"
@@ -47,6 +45,33 @@ locals {
     var.spark.conf,
     var.conf,
   )
+  conf = merge(
+    {
+      "spark.executor.cores"  = tostring(local.cores)
+      "spark.executor.memory" = "${local.memory}m"
+      "spark.cores.max"       = tostring(local.workers * local.cores)
+    },
+    local.properties,
+  )
+
+  # Digest of everything whose change submits the application again, except the cluster's size. A cluster with a name is
+  # known by that: while it changes, the address of its master can be unknown at plan, even if it stays the same.
+  submitted = sha256(jsonencode({
+    name     = var.name
+    triggers = var.triggers
+    cluster  = { name = local.cluster.name, engine = local.cluster.engine }
+    spark    = coalesce(var.spark.name, var.spark.master)
+    runtime  = local.runtime
+    program  = local.program
+    configs  = local.configs
+    class    = var.class
+    args     = var.args
+    env      = var.env
+    conf     = local.properties
+    workers  = var.workers
+    executor = var.executor
+    driver   = { port = var.driver.port, resources = var.driver.resources, mounts = local.mounts, retries = var.retries }
+  }))
 
   # What is requested of the cluster as it is now, and how many executors fit into its workers. What conf says of
   # executors can be in any of Spark's units, and is not checked.
@@ -83,10 +108,10 @@ resource "trainyard_files" "this" {
   }
 }
 
-# What the cluster offered when the application was submitted: a later change of the cluster doesn't submit it again.
+# The cluster's size as of the last submit: a change of the size alone doesn't submit the application again.
 resource "terraform_data" "cluster" {
   input            = { workers = local.offered, cores = var.spark.executor.cores, memory_mib = var.spark.executor.memory_mib }
-  triggers_replace = { name = var.name, triggers = var.triggers }
+  triggers_replace = local.submitted
 
   lifecycle {
     ignore_changes = [input]

@@ -1,6 +1,7 @@
 variable "spark" {
   description = "The Spark cluster, passed as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` are enough, and what is requested is not compared with the cluster's `capacity`; on `swarm`, also the image: `runtime = { image = … }`."
   type = object({
+    name = optional(string)
     cluster = object({
       name     = string
       engine   = optional(string)
@@ -141,7 +142,7 @@ variable "conf" {
 }
 
 variable "workers" {
-  description = "Number of executors, one per worker, that the program starts with and reads from `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster says: its replicas, or the number that its policy provides for an application, when the application was submitted."
+  description = "Number of executors, one per worker, that the program starts with and reads from `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster said at the last submit: its replicas, or the number that its policy provides for an application."
   type        = number
   default     = null
 
@@ -152,7 +153,7 @@ variable "workers" {
 }
 
 variable "executor" {
-  description = "Resources of an executor: `cores` and `memory_mib` (its heap). Defaults to all of a worker, as it was then."
+  description = "Resources of an executor: `cores` and `memory_mib` (its heap). Defaults to all of a worker, as of the last submit."
   type = object({
     cores      = optional(number)
     memory_mib = optional(number)

@@ -60,6 +60,64 @@ run "on_a_smaller_cluster" {
   }
 }
 
+run "with_other_args_on_a_smaller_cluster" {
+  command = plan
+
+  variables {
+    args = ["--rows", "10"]
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 2, cores = 2, memory_mib = 2048 }
+      capacity = { workers = 2, cores = 2, memory_mib = 2048 }
+    }
+  }
+
+  assert {
+    condition     = output.workers == 2 && contains(trainyard_group.this.command, "spark.executor.cores=2") && contains(trainyard_group.this.command, "spark.executor.memory=2048m")
+    error_message = "What submits an application again must give it the cluster's current size."
+  }
+}
+
+run "of_another_spark" {
+  command = plan
+
+  variables {
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.2:7077"
+      executor = { workers = 8, cores = 2, memory_mib = 2048 }
+      capacity = { workers = 8, cores = 2, memory_mib = 2048 }
+    }
+  }
+
+  assert {
+    condition     = output.workers == 8 && trainyard_group.this.env.WORKERS == "8"
+    error_message = "Another Spark cluster must be used as it is."
+  }
+}
+
+run "with_another_deadline_on_a_smaller_cluster" {
+  command = plan
+
+  variables {
+    deadline = "2h"
+    priority = 3
+    driver   = { placement = { hosts = ["first"] } }
+    spark = {
+      cluster  = { name = "lab", endpoint = "ssh://ops@gpu1" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 2, cores = 2, memory_mib = 2048 }
+      capacity = { workers = 2, cores = 2, memory_mib = 2048 }
+    }
+  }
+
+  assert {
+    condition     = output.workers == 4
+    error_message = "What restarts no driver must not submit an application again."
+  }
+}
+
 run "once_more_on_a_smaller_cluster" {
   variables {
     triggers = { commit = "2" }
@@ -73,7 +131,7 @@ run "once_more_on_a_smaller_cluster" {
 
   assert {
     condition     = output.workers == 2 && contains(trainyard_group.this.command, "spark.executor.cores=2") && contains(trainyard_group.this.command, "spark.executor.memory=2048m")
-    error_message = "Submitted again, an application must get what there is now."
+    error_message = "Submitted again, an application must get the current size of its cluster."
   }
 }
 
@@ -115,4 +173,36 @@ run "with_too_large_executors_on_a_parked_cluster" {
   }
 
   expect_failures = [trainyard_group.this, check.workers]
+}
+
+run "before_it_grows" {
+  module {
+    source = "./tests/growing"
+  }
+
+  variables {
+    workers = 2
+  }
+
+  assert {
+    condition     = output.workers == 2
+    error_message = "An application must get all workers."
+  }
+}
+
+run "while_it_grows" {
+  command = plan
+
+  module {
+    source = "./tests/growing"
+  }
+
+  variables {
+    workers = 8
+  }
+
+  assert {
+    condition     = output.workers == 2
+    error_message = "An address that is unknown yet must not submit an application again."
+  }
 }
