@@ -61,12 +61,13 @@ output "executor" {
 }
 
 output "capacity" {
-  description = "What there is at most: the number of `workers` (fixed, or `autoscale.max`, or `autoscale.min` with `dry_run`), and the `cores`, `memory_mib` and `gpus` of each. `submit` rejects applications that never fit."
+  description = "Maximum capacity: the number of `workers` (fixed, or `autoscale.max`), and the `cores`, `memory_mib` and `gpus` of each. `submit` rejects applications that never fit, and warns if `dry_run` is set, as nobody adds workers then."
   value = {
-    workers    = var.autoscale == null ? coalesce(var.worker.replicas, 2) : var.autoscale.dry_run ? var.autoscale.min : var.autoscale.max
+    workers    = var.autoscale == null ? coalesce(var.worker.replicas, 2) : var.autoscale.max
     cores      = var.worker.cores
     memory_mib = var.worker.memory_mib
     gpus       = local.gpu_count
+    dry_run    = try(var.autoscale.dry_run, false)
   }
 }
 

@@ -185,7 +185,7 @@ resource "trainyard_group" "this" {
 
     precondition {
       condition     = local.capacity == null || local.parked ? true : local.each == 0 || local.requested.workers <= local.capacity.workers * local.each
-      error_message = "workers is ${local.requested.workers}: it must be at most ${try(local.capacity.workers * local.each, 0)}, because the Spark cluster has ${try(local.capacity.workers, 0)} workers at most (worker.replicas, or autoscale.max, or autoscale.min with dry_run), with room for ${coalesce(local.each, 0)} executors each. ${local.again}"
+      error_message = "workers is ${local.requested.workers}: it must be at most ${try(local.capacity.workers * local.each, 0)}, because the Spark cluster has ${try(local.capacity.workers, 0)} workers at most (worker.replicas, or autoscale.max), with room for ${coalesce(local.each, 0)} executors each. ${local.again}"
     }
   }
 }
@@ -193,6 +193,12 @@ resource "trainyard_group" "this" {
 check "workers" {
   assert {
     condition     = !local.parked
-    error_message = "The Spark cluster has no workers (worker.replicas is 0, or autoscale.min with dry_run): unless application \"${var.name}\" has ended, it waits for ${local.workers}."
+    error_message = "The Spark cluster has no workers (worker.replicas is 0): unless application \"${var.name}\" has ended, it waits for ${local.workers}."
+  }
+
+  # The policy may have added any number of workers before it was set to dry_run.
+  assert {
+    condition     = !try(var.spark.capacity.dry_run, false)
+    error_message = "The Spark cluster's policy adds no workers (autoscale.dry_run is true): if there is no room for ${local.workers} executors now, application \"${var.name}\" waits, unless it has ended."
   }
 }

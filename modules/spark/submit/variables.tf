@@ -20,6 +20,7 @@ variable "spark" {
       cores      = number
       memory_mib = number
       gpus       = optional(number, 0)
+      dry_run    = optional(bool, false)
     }))
     runtime = optional(object({
       image  = optional(string)

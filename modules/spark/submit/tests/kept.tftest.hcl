@@ -60,6 +60,26 @@ run "on_a_smaller_cluster" {
   }
 }
 
+run "under_a_policy_that_only_reports" {
+  command = plan
+
+  variables {
+    spark = {
+      cluster  = { name = "lab" }
+      master   = "spark://127.0.0.1:7077"
+      executor = { workers = 2, cores = 4, memory_mib = 4096 }
+      capacity = { workers = 8, cores = 4, memory_mib = 4096, dry_run = true }
+    }
+  }
+
+  expect_failures = [check.workers]
+
+  assert {
+    condition     = output.workers == 4
+    error_message = "A policy that only reports must not submit an application again."
+  }
+}
+
 run "with_other_args_on_a_smaller_cluster" {
   command = plan
 
