@@ -84,7 +84,7 @@ locals {
       "spark.storage.decommission.shuffleBlocks.enabled" = "true"
       "spark.storage.decommission.fallbackStorage.path"  = "file://${trimsuffix(var.shuffle_dir, "/")}/"
 
-      # Other workers take no shuffled data of one that leaves: they may be the next to leave.
+      # Workers that hold shuffled data take none of one that leaves: they may be the next to leave.
       "spark.storage.decommission.shuffleBlocks.maxDiskSize" = "0"
 
       # How often an executor checks whether all of its data has been moved; it ends no sooner.
