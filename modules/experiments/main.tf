@@ -45,7 +45,7 @@ resource "trainyard_files" "this" {
 
 # Who added which run; null means nobody knows. A run keeps that, so no change of started_by restarts it.
 resource "terraform_data" "started_by" {
-  for_each = toset(keys(local.configs))
+  for_each = toset(local.keys)
 
   input = var.started_by
 

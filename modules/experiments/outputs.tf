@@ -15,7 +15,7 @@ output "configs" {
 
 output "members" {
   description = "Member name of each run, for the data source `trainyard_logs`, by run key."
-  value       = { for key in keys(local.configs) : key => "${var.name}-${key}-0" }
+  value       = { for key in local.keys : key => "${var.name}-${key}-0" }
   depends_on  = [trainyard_sweep.this]
 }
 

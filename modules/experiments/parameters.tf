@@ -78,6 +78,9 @@ locals {
   # Your own program has its own parameters.
   configs = { for key, config in local.merged : key => local.own ? jsonencode(local.complete[key]) : jsonencode(config) }
 
+  # Runs may be sensitive. Their keys are shown in any case, in members' names.
+  keys = nonsensitive(keys(local.configs))
+
   # Error messages, for names, too: a misspelt parameter would have no effect.
   said = merge(
     { for config in [var.config] : "config" => config if local.own },
