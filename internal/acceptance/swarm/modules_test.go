@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/docker/docker/api/types/network"
 	dockerswarm "github.com/docker/docker/api/types/swarm"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
@@ -140,11 +139,9 @@ output "agents"     { value = { for host, agent in data.trainyard_cluster.own.ag
 	if err := acceptance.Differences(map[string]bool{"first": true, "second": true, "third": true}, turns); err != nil {
 		t.Errorf("the nodes by label, and whether they are ready: %v", err)
 	}
-	networks, err := docker.NetworkList(context.WithoutCancel(t.Context()), network.ListOptions{})
+	left, err := w.bed.Labelled(context.WithoutCancel(t.Context()), "trainyard.cluster=apart-apart")
 	w.must(err)
-	for _, n := range networks {
-		if n.Labels["trainyard.cluster"] == "apart-apart" {
-			t.Errorf("the network %s is left", n.Name)
-		}
+	if len(left) > 0 {
+		t.Errorf("of the module's cluster, there is still %q", left)
 	}
 }
