@@ -5,9 +5,7 @@ package systems_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,22 +194,34 @@ func leftOnNodes(t *testing.T, bed *testbed.Bed, clusters ...string) (left []str
 // members that it ran. A Swarm first moves these members to others.
 func (s *site) loseHost(t *testing.T, i int, members ...string) {
 	t.Helper()
-	lost := map[string]bool{}
+	s.restorePower(t, i, s.cutPower(t, i, members...))
+}
+
+// cutPower cuts the power of a machine, and returns those of the members that it ran.
+func (s *site) cutPower(t *testing.T, i int, members ...string) (lost []string) {
+	t.Helper()
 	for _, member := range members {
 		if host, err := s.hostOf(member); err == nil && host == s.hosts[i] {
-			lost[member] = true
+			lost = append(lost, member)
 		}
 	}
 	if len(lost) == 0 {
-		t.Fatalf("%s runs none of %q", s.hosts[i], members)
+		t.Fatalf("%s runs none of %q, so it can't lose its power in the middle of what they do", s.hosts[i], members)
 	}
 	if err := s.killHost(i); err != nil {
 		t.Fatal(err)
 	}
-	killed := time.Now()
+	return lost
+}
+
+// restorePower boots a machine again that has lost its power with these members. On a Swarm, it first waits until they
+// run elsewhere.
+func (s *site) restorePower(t *testing.T, i int, lost []string) {
+	t.Helper()
+	begun := time.Now()
 	if s.image != "" {
 		acctest.Eventually(t, "the members of "+s.hosts[i]+" to run elsewhere", func() bool {
-			for member := range lost {
+			for _, member := range lost {
 				if _, err := s.hostOf(member); err != nil {
 					return false
 				}
@@ -219,8 +229,7 @@ func (s *site) loseHost(t *testing.T, i int, members ...string) {
 			return true
 		})
 	}
-	t.Logf("%s has lost its power, with %v; %.1f s later it boots", s.hosts[i],
-		slices.Sorted(maps.Keys(lost)), time.Since(killed).Seconds())
+	t.Logf("%s has lost its power, with %v; %.1f s later it boots", s.hosts[i], lost, time.Since(begun).Seconds())
 	if err := s.bootHost(i); err != nil {
 		t.Fatal(err)
 	}

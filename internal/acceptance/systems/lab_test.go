@@ -123,36 +123,40 @@ func trainedOf(lines []string) []trained {
 
 var checkpointFile = regexp.MustCompile(`-(\d+)\.index$`)
 
-// checkpoint returns the step of the last checkpoint in a folder; 0 if there is none.
-func (l *lab) checkpoint(folder string) (last int) {
-	l.Helper()
+// checkpointIn returns the step of the last checkpoint in a folder; 0 if there is none.
+func checkpointIn(t testing.TB, folder string) (last int) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.index"))
-	l.must(err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, file := range files {
 		if found := checkpointFile.FindStringSubmatch(file); found != nil {
 			step, err := strconv.Atoi(found[1])
-			l.must(err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			last = max(last, step)
 		}
 	}
 	return last
 }
 
-// awaitCheckpoint waits until there is a checkpoint after a step, and returns the checkpoint's step.
-func (l *lab) awaitCheckpoint(folder string, after int) (step int) {
-	l.Helper()
-	acctest.Eventually(l, fmt.Sprintf("a checkpoint after step %d", after), func() bool {
-		step = l.checkpoint(folder)
-		return step > after
+// awaitCheckpoint waits for a checkpoint of this step or later in a folder, and returns the checkpoint's step.
+func awaitCheckpoint(t testing.TB, folder string, step int) (found int) {
+	t.Helper()
+	acctest.Eventually(t, fmt.Sprintf("a checkpoint of step %d in %s", step, folder), func() bool {
+		found = checkpointIn(t, folder)
+		return found >= step
 	})
-	return step
+	return found
 }
 
 // expectResumed kills a member, and fails unless the training resumes from a checkpoint in a folder, according to the
 // chief: no step before the checkpoint may be repeated.
 func (l *lab) expectResumed(victim, chief, folder string) {
 	l.Helper()
-	last := l.awaitCheckpoint(folder, l.checkpoint(folder))
+	last := awaitCheckpoint(l, folder, checkpointIn(l, folder)+1)
 	killed := float64(l.kill(victim).UnixMilli()) / 1000
 	var before, again int
 	acctest.Eventually(l, "the training to go on after the death of "+victim, func() bool {
@@ -168,7 +172,7 @@ func (l *lab) expectResumed(victim, chief, folder string) {
 				again = entry.Step
 			}
 		}
-		return again > 0 && l.checkpoint(folder) > before
+		return again > 0 && checkpointIn(l, folder) > before
 	})
 	l.Logf("%s died at step %d, and training went on at step %d, after the checkpoint of step %d",
 		victim, before, again, last)

@@ -26,7 +26,7 @@ const emptyImage = "trainyard/empty:1"
 
 // What both engines share.
 const (
-	engineEpochs, engineSteps = 3, 20
+	engineEpochs, engineSteps = 5, 20
 	workload                  = `
 module %[1]q {
   source          = "./modules/multiworker"
@@ -151,11 +151,11 @@ resource "trainyard_cluster" "lab" {
 // boots it again.
 func losePower(t *testing.T, bed *testbed.Hosts, folder string) {
 	t.Helper()
-	var victim *testbed.Host
+	var first, victim *testbed.Host
 	acctest.Eventually(t, "a checkpoint", func() bool {
 		for i, host := range bed.Hosts {
 			if _, err := host.Run(t.Context(), "ls "+folder+"/ckpt-*.index"); err == nil {
-				victim = bed.Hosts[1-i]
+				first, victim = host, bed.Hosts[1-i]
 				return true
 			}
 		}
@@ -163,6 +163,10 @@ func losePower(t *testing.T, bed *testbed.Hosts, folder string) {
 	})
 	if err := victim.Kill(); err != nil {
 		t.Fatal(err)
+	}
+	last := fmt.Sprintf("%s/ckpt-%d.index", folder, engineEpochs*engineSteps)
+	if _, err := first.Run(t.Context(), "ls "+last); err == nil {
+		t.Fatalf("%s has lost its power after the training, not in the middle: there is %s", victim.Name, last)
 	}
 	if err := victim.Start(t.Context()); err != nil {
 		t.Fatal(err)

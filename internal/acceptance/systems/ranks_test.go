@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
@@ -105,21 +104,6 @@ func expectSameRanks(w *acctest.Workspace, name string) (joined, trained rankLin
 	w.Logf("%s: %d workers, from step %d to %d, loss %.4f, accuracy %.1f %%, in %.1f s",
 		name, workers, joined.Step, trained.Step, trained.Loss, 100*trained.Accuracy, trained.Seconds)
 	return joined, trained
-}
-
-// awaitCheckpoint waits until a training has a checkpoint of this step or later in a folder.
-func awaitCheckpoint(w *acctest.Workspace, folder string, step int) {
-	w.Helper()
-	acctest.Eventually(w, fmt.Sprintf("a checkpoint of step %d in %s", step, folder), func() bool {
-		found, err := filepath.Glob(filepath.Join(folder, "ckpt-*.index"))
-		if err != nil {
-			w.Fatal(err)
-		}
-		return slices.ContainsFunc(found, func(path string) bool {
-			number, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "ckpt-"), ".index"))
-			return err == nil && number >= step
-		})
-	})
 }
 
 // killTrainer kills a member's program wherever it runs on this machine, including in containers and hosts of a bed.
