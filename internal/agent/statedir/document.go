@@ -55,23 +55,13 @@ func Write(path string, document any, durability Durability) error {
 // ownerOnly are the permissions of files in a state directory.
 const ownerOnly fs.FileMode = 0o600
 
-// WriteFile replaces a file with these permissions, as [Write] replaces a durable document. Its folder may be one that
-// nobody sweeps, so it deletes what writers of the same file left behind.
+// WriteFile replaces a file with these permissions, as [Write] replaces a durable document.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	pattern := temporaryPrefix + filepath.Base(path) + "-*"
-	if err := sweep(filepath.Join(filepath.Dir(path), pattern), time.Now()); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return replaceBy(pattern, path, data, mode, Durable)
+	return replace(path, data, mode, Durable)
 }
 
-func replace(path string, data []byte, mode fs.FileMode, durability Durability) error {
-	return replaceBy(temporaryPattern, path, data, mode, durability)
-}
-
-// replaceBy replaces a file by moving a temporary one into place, whose name has this pattern.
-func replaceBy(pattern, path string, data []byte, mode fs.FileMode, durability Durability) (err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(path), pattern)
+func replace(path string, data []byte, mode fs.FileMode, durability Durability) (err error) {
+	temporary, err := os.CreateTemp(filepath.Dir(path), temporaryPattern)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -112,35 +102,25 @@ const abandonedAfter = time.Minute
 // Sweep deletes what writers that died left behind.
 func (d Dir) Sweep(now time.Time) error {
 	for _, folder := range append([]string{"."}, folders...) {
-		if err := sweep(d.Path(folder, temporaryPattern), now); err != nil {
+		left, err := filepath.Glob(d.Path(folder, temporaryPattern))
+		if err != nil {
 			return err
+		}
+		for _, path := range left {
+			info, err := os.Stat(path)
+			if err == nil && now.Sub(info.ModTime()) > abandonedAfter {
+				err = Delete(path)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func sweep(pattern string, now time.Time) error {
-	left, err := filepath.Glob(pattern)
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		info, err := os.Stat(path)
-		if err == nil && now.Sub(info.ModTime()) > abandonedAfter {
-			err = Delete(path)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// The names of files that are being written.
-const (
-	temporaryPrefix  = ".new-"
-	temporaryPattern = temporaryPrefix + "*"
-)
+// temporaryPattern is the name pattern of files that are being written.
+const temporaryPattern = ".new-*"
 
 // Delete removes a file, if it exists.
 func Delete(path string) error {

@@ -197,23 +197,6 @@ func TestWriteFaultLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestWriteFileSweeps: a writer that died leaves a temporary file, which the next one of the same file deletes. Those of
-// others, and of one that may be at work, stay.
-func TestWriteFileSweeps(t *testing.T) {
-	folder := t.TempDir()
-	for name, age := range map[string]time.Duration{
-		".new-unit-1": 2 * abandonedAfter, ".new-unit-2": 0, ".new-other-1": 2 * abandonedAfter,
-	} {
-		path := filepath.Join(folder, name)
-		write(t, path, "half")
-		must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
-	}
-	must(t, WriteFile(filepath.Join(folder, "unit"), []byte("whole"), 0o644))
-	if names := filesIn(t, folder); !cmp.Equal(names, []string{".new-other-1", ".new-unit-2", "unit"}) {
-		t.Errorf("left are %v", names)
-	}
-}
-
 // asOrdinaryUser calls a function without root's privileges on files, so that their mode applies.
 func asOrdinaryUser(do func() error) error {
 	if os.Geteuid() != 0 {
