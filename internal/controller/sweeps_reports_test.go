@@ -55,8 +55,8 @@ func newFinishes(t *testing.T) *finishes {
 	return h
 }
 
-// declared returns it as a sweep declares it. On a machine that stalls, a call may take longer than the default timeout,
-// and would then be repeated.
+// declared returns it as a sweep declares it. On a machine that stalls, a call may take longer than the default
+// timeout, and would then be repeated.
 func (h *finishes) declared() *domain.ScalingHook {
 	return &domain.ScalingHook{URL: h.URL, Timeout: new(domain.Duration(domain.MaxHookTimeout))}
 }
