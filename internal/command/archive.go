@@ -59,13 +59,12 @@ func WriteFile(file string, write func(to io.Writer) error) error {
 		return err
 	}
 	defer func() { _ = os.Remove(partial.Name()) }()
-	if err := errors.Join(write(partial), flush(partial), partial.Close()); err != nil {
-		return err
+	err = write(partial)
+	if err == nil && info != nil { // while it is open: others may have put a link at its path
+		err = setMode(partial, keepOwner(partial, info))
 	}
-	if info != nil {
-		if err := setMode(partial.Name(), keepOwner(partial.Name(), info)); err != nil {
-			return err
-		}
+	if err := errors.Join(err, flush(partial), partial.Close()); err != nil {
+		return err
 	}
 	return os.Rename(partial.Name(), file)
 }
@@ -80,9 +79,9 @@ func flush(file *os.File) error {
 }
 
 // setMode changes a file's permissions, unless they are right: some file systems have fixed ones, and refuse changes.
-func setMode(file string, mode os.FileMode) error {
-	if info, err := os.Stat(file); err == nil && info.Mode().Perm() == mode {
+func setMode(file *os.File, mode os.FileMode) error {
+	if info, err := file.Stat(); err == nil && info.Mode().Perm() == mode {
 		return nil
 	}
-	return os.Chmod(file, mode)
+	return file.Chmod(mode)
 }

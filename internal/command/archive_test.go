@@ -85,9 +85,38 @@ func TestWriteFileGroup(t *testing.T) {
 		if after.Mode() != mode || owner.Uid != uid || owner.Gid != gid {
 			t.Errorf("it has %v of %d:%d", after.Mode(), owner.Uid, owner.Gid)
 		}
-		if got, want := keepOwner(file+".absent", before), mode&0o604|mode<<3&0o040; got != want {
+		closed, err := os.Open(file)
+		must(t, err)
+		must(t, closed.Close())
+		if got, want := keepOwner(closed, before), mode&0o604|mode<<3&0o040; got != want {
 			t.Errorf("without its group, a file of %v gets %v, want %v", mode, got, want)
 		}
+	}
+}
+
+// TestWriteFileElsewhere: whoever may write to the folder can't make it change what a link leads to.
+func TestWriteFileElsewhere(t *testing.T) {
+	folder, others := t.TempDir(), filepath.Join(t.TempDir(), "shadow")
+	file := filepath.Join(folder, "report")
+	must(t, os.WriteFile(others, []byte("theirs"), 0o600))
+	must(t, os.WriteFile(file, []byte("old"), 0o600))
+	must(t, os.Chmod(file, 0o644))
+	_ = os.Chown(file, 65530, 65531) // only root can do that
+	before, err := os.Stat(others)
+	must(t, err)
+	must(t, WriteFile(file, func(to io.Writer) error {
+		partial, err := filepath.Glob(filepath.Join(folder, ".partial-*"))
+		if err != nil || len(partial) != 1 {
+			return fmt.Errorf("the partial file is %v (%w)", partial, err)
+		}
+		return errors.Join(writeText(to), os.Remove(partial[0]), os.Symlink(others, partial[0]))
+	}))
+	after, err := os.Stat(others)
+	must(t, err)
+	owner := func(of os.FileInfo) uint32 { return of.Sys().(*syscall.Stat_t).Uid } //nolint:forcetypeassert // on Linux
+	if after.Mode() != before.Mode() || owner(after) != owner(before) {
+		t.Errorf("the other file had %v of %d, and has %v of %d", before.Mode(), owner(before), after.Mode(),
+			owner(after))
 	}
 }
 
@@ -102,8 +131,11 @@ func TestLimitedFileSystems(t *testing.T) {
 	if err := flush(written); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("flushing a closed file ends with %v", err)
 	}
-	must(t, setMode("/proc/self/status", 0o444))
-	if err := setMode("/proc/self/status", 0o600); err == nil {
+	status, err := os.Open("/proc/self/status")
+	must(t, err)
+	defer status.Close()
+	must(t, setMode(status, 0o444))
+	if err := setMode(status, 0o600); err == nil {
 		t.Error("permissions that can't be changed are no error")
 	}
 }

@@ -5,4 +5,4 @@ package command
 import "os"
 
 // keepOwner returns the permissions of a file for the one that replaces it.
-func keepOwner(_ string, replaced os.FileInfo) os.FileMode { return replaced.Mode().Perm() }
+func keepOwner(_ *os.File, replaced os.FileInfo) os.FileMode { return replaced.Mode().Perm() }
