@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -96,8 +98,8 @@ func replaceFile(folder *os.Root, file domain.File, owner *account) error {
 	_, err = to.WriteString(file.Content)
 	if err == nil && owner != nil {
 		err = to.Chown(owner.uid, owner.gid)
-		if errors.Is(err, fs.ErrPermission) { // as on NFS: the member has the file elsewhere, too
-			err = nil
+		if errors.Is(err, fs.ErrPermission) && !isOurs(to) {
+			err = nil // on an NFS where root is somebody else: the member has the file elsewhere, too
 		}
 	}
 	if err = errors.Join(err, to.Close()); err == nil {
@@ -107,4 +109,10 @@ func replaceFile(folder *os.Root, file domain.File, owner *account) error {
 		_ = folder.RemoveAll(newName)
 	}
 	return err
+}
+
+// isOurs reports whether a new file belongs to the user that this process runs as.
+func isOurs(file *os.File) bool {
+	var found unix.Stat_t
+	return unix.Fstat(int(file.Fd()), &found) != nil || int(found.Uid) == os.Geteuid()
 }

@@ -3,10 +3,15 @@
 package supervisor
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -127,5 +132,37 @@ func TestKeepOnNFS(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(test.folder, "config.json")); (err != nil) != test.fails {
 			t.Errorf("its file as user %d: %v", test.root.uid, err)
 		}
+	}
+}
+
+// TestKeepWithoutChown: where root lacks the right to change owners on a disk of its own, a copy that the member's user
+// can't read is an error, and isn't left behind.
+func TestKeepWithoutChown(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has the right to lose")
+	}
+	i := &containerInstance{spec: domain.MemberSpec{
+		Kept: openFolder(t), Files: []domain.File{{Name: "config.json", Content: "ours"}},
+	}}
+	i.spec.Container.User = "1000:1001"
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		header, rights := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+		err := unix.Capget(&header, &rights[0])
+		rights[0].Effective &^= 1 << unix.CAP_CHOWN
+		if err == nil {
+			err = unix.Capset(&header, &rights[0])
+		}
+		if err == nil {
+			err = i.keep()
+		}
+		done <- err
+	}()
+	if err := <-done; !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("it ends with %v", err)
+	}
+	if left, err := os.ReadDir(i.spec.Kept); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v (%v)", left, err)
 	}
 }
