@@ -394,8 +394,8 @@ const notStarted = "starting container failed"
 
 // isPassing reports whether another attempt may start a container that could not be started: Engines now and then fail
 // to make the mount of its secrets read-only (moby#48783), a host that has just joined may not know its network, and a
-// busy one may take too long.
-func isPassing(err string) bool { return passing.MatchString(err) }
+// busy one may take too long. A program may have any name, and its errors stay.
+func isPassing(err string) bool { return passing.MatchString(err) && !strings.Contains(err, `exec: "`) }
 
 // passing matches "network" as a word, not in the name of an image.
 var passing = regexp.MustCompile(

@@ -278,6 +278,9 @@ func TestIsPassing(t *testing.T) {
 		"No such image": false,
 		"OCI runtime create failed: exec: \"train\": executable file not found in $PATH": false,
 
+		`starting container failed: exec: "network": executable file not found in $PATH: unknown`: false,
+		`exec: "network": permission denied: unknown`:                                             false,
+
 		"No such image: lab/neural-network:1":          false,
 		"No such image: lab/network:1":                 false,
 		"No such image: network:1":                     false,
