@@ -427,7 +427,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
-	err = l.Update(t.Context(), l.job("print:changed", "wait"))
+	err = l.Update(acctest.Bounded(t), l.job("print:changed", "wait"))
 	if err == nil || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), disk) {
 		t.Errorf("an apply on a full disk: %v", err)
 	}
