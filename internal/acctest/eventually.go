@@ -33,6 +33,22 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// EventuallyNoError repeats what may fail for a while. If it fails to the end, so does the test, which logs the last
+// error.
+func EventuallyNoError(t testing.TB, what string, do func() error) {
+	t.Helper()
+	var last error
+	defer func() {
+		if last != nil {
+			t.Logf("%s: %v", what, last)
+		}
+	}()
+	Eventually(t, what, func() bool {
+		last = do()
+		return last == nil
+	})
+}
+
 // AtLeast waits until count reaches want, and returns the last count. A running member's process may take a moment to
 // appear, but surplus processes would be there as soon as the expected ones.
 func AtLeast(t testing.TB, want int, what string, count func() int) (got int) {

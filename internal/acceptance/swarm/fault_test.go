@@ -132,12 +132,12 @@ func (l *swarmLab) expectOnce(role string, members int) {
 func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 	l.Helper()
 	var host *testbed.Node
-	acctest.Eventually(l, "the controller", func() bool {
+	acctest.EventuallyNoError(l, "the controller", func() error {
 		tasks, err := by.Client().TaskList(l.Context(), dockerswarm.TaskListOptions{
 			Filters: filters.NewArgs(filters.Arg("service", "trainyard-"+l.name+"-controller")),
 		})
 		if err != nil {
-			return false // while the managers elect a leader
+			return err // while the managers elect a leader
 		}
 		for _, task := range tasks {
 			if task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
@@ -145,13 +145,16 @@ func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 			}
 			node, _, err := by.Client().NodeInspectWithRaw(l.Context(), task.NodeID)
 			if err != nil {
-				return false
+				return err
 			}
 			i := slices.IndexFunc(l.bed.Nodes,
 				func(n *testbed.Node) bool { return n.Name == node.Description.Hostname })
 			host = l.bed.Nodes[i]
 		}
-		return host != nil
+		if host == nil {
+			return fmt.Errorf("it runs nowhere: %+v", tasks)
+		}
+		return nil
 	})
 	return host
 }
@@ -402,17 +405,17 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	// can run on another node would move.
 	services := func() (specs []dockerswarm.ServiceSpec) {
 		t.Helper()
-		acctest.Eventually(t, "a leader to list the services", func() bool {
+		acctest.EventuallyNoError(t, "a leader to list the services", func() error {
 			specs = nil
 			for _, role := range []string{"first", "second"} {
 				service, _, err := bed.Nodes[0].Client().ServiceInspectWithRaw(t.Context(), l.member(role, 0),
 					dockerswarm.ServiceInspectOptions{})
 				if err != nil {
-					return false
+					return err
 				}
 				specs = append(specs, service.Spec)
 			}
-			return true
+			return nil
 		})
 		return specs
 	}

@@ -100,9 +100,12 @@ func (l imageLab) forget(id string) {
 		held, err := images.InspectImage(ctx, node.Client(), id)
 		if err == nil {
 			// A container may outlive its service for a while.
-			acctest.Eventually(l, "an image to be used by nobody", func() bool {
+			acctest.EventuallyNoError(l, "an image to be used by nobody", func() error {
 				_, err = node.Client().ImageRemove(ctx, held.ID, dockerimage.RemoveOptions{Force: true})
-				return !cerrdefs.IsConflict(err)
+				if cerrdefs.IsConflict(err) {
+					return err
+				}
+				return nil
 			})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
