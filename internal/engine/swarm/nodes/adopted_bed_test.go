@@ -71,7 +71,7 @@ func (s site) adopted() {
 	before := s.nodes()
 	formed := s.apply(e, nil)
 	if names := formed.HostNames(); !slices.Equal(names, []string{"node1", "node2"}) || formed.Hosts["node1"].Joined ||
-		formed.Network.Subnet != "10.111.80.0/20" {
+		formed.Network.Subnet != "10.113.144.0/20" {
 		s.Errorf("adopted %+v with the network %+v", formed.Hosts, formed.Network)
 	}
 	s.settled(e, nil)

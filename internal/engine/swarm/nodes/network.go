@@ -77,7 +77,8 @@ func rangesOf(networks []network.Summary, cluster, where string) []reserved {
 }
 
 // chooseSubnet returns a free subnet of the range for a cluster's network, or false if none is free. Where the search
-// begins depends on the cluster's name: clusters of one plan, which can't see each other's choice, begin elsewhere.
+// begins, and how it goes on, depends on the cluster's name: clusters of one plan, which can't see each other's choice,
+// then usually choose different ones.
 func chooseSubnet(cluster string, taken []reserved) (netip.Prefix, bool) {
 	free := func(subnet netip.Prefix) bool {
 		return !slices.ContainsFunc(taken, func(r reserved) bool {
@@ -91,9 +92,9 @@ func chooseSubnet(cluster string, taken []reserved) (netip.Prefix, bool) {
 	count := uint32(1) << (subnetBits - subnets.Bits())
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(cluster))
-	first := name.Sum32() % count
+	first, stride := name.Sum32(), name.Sum32()/count|1 // an odd stride reaches all places, as count is a power of two
 	for i := range count {
-		if subnet := subnetAt((first + i) % count); free(subnet) {
+		if subnet := subnetAt((first + i*stride) % count); free(subnet) {
 			return subnet, true
 		}
 	}

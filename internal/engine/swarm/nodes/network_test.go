@@ -39,12 +39,12 @@ func TestChooseSubnet(t *testing.T) {
 	}{
 		"nothing taken":  {nil, "10.111.64.0/20"},
 		"elsewhere":      {taken("172.17.0.0/16", "10.0.0.0/24", "fd00::/64"), "10.111.64.0/20"},
-		"the first":      {taken("10.111.64.0/20"), "10.111.80.0/20"},
-		"a part of it":   {taken("10.111.79.0/24", "10.111.80.0/28"), "10.111.96.0/20"},
-		"a gap":          {taken("10.111.64.0/20", "10.111.96.0/20"), "10.111.80.0/20"},
-		"around a host":  {taken("10.111.3.7/32"), "10.112.0.0/20"},
-		"after the last": {taken("10.111.0.0/16", "10.112.0.0/12"), "10.64.0.0/20"},
-		"the one before it": {taken("10.64.0.0/11", "10.96.0.0/13", "10.104.0.0/14", "10.108.0.0/15",
+		"the first":      {taken("10.111.64.0/20"), "10.113.144.0/20"},
+		"a part of it":   {taken("10.111.79.0/24", "10.113.144.0/28"), "10.115.224.0/20"},
+		"a gap":          {taken("10.111.64.0/20", "10.115.224.0/20"), "10.113.144.0/20"},
+		"around a host":  {taken("10.111.3.7/32"), "10.113.144.0/20"},
+		"after the last": {taken("10.111.0.0/16", "10.112.0.0/12"), "10.65.192.0/20"},
+		"the only free one": {taken("10.64.0.0/11", "10.96.0.0/13", "10.104.0.0/14", "10.108.0.0/15",
 			"10.110.0.0/16", "10.111.0.0/19", "10.111.32.0/20", "10.111.64.0/18", "10.111.128.0/17", "10.112.0.0/12"),
 			"10.111.48.0/20"},
 		"none": {taken("10.0.0.0/8"), ""},
@@ -56,8 +56,20 @@ func TestChooseSubnet(t *testing.T) {
 	}
 }
 
-// Clusters of one plan don't see each other's choice.
+// Clusters of one plan don't see each other's choice, also if their first ones lie in the same taken range.
 func TestSubnetsOfOnePlan(t *testing.T) {
+	taken := netip.MustParsePrefix("10.82.0.0/16")
+	next := map[string]netip.Prefix{}
+	for _, cluster := range []string{"a", "staging"} {
+		if subnet, _ := chooseSubnet(cluster, nil); !taken.Contains(subnet.Addr()) {
+			t.Errorf("cluster %q chooses %s first", cluster, subnet)
+		}
+		next[cluster], _ = chooseSubnet(cluster, []reserved{{prefix: taken}})
+	}
+	if next["a"] == next["staging"] {
+		t.Errorf("both clusters choose %s after a taken range", next["a"])
+	}
+
 	chosen := map[netip.Prefix]string{}
 	for _, cluster := range []string{"lab", "lab-two", "multiworker-lab-one", "multiworker-lab-two", "a", "b"} {
 		subnet, _ := chooseSubnet(cluster, nil)
