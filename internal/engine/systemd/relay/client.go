@@ -31,7 +31,8 @@ const (
 )
 
 // retryPatience bounds how long calls wait for an attempt that follows a failed one, from its beginning: then they get
-// the earlier failure, so that a host that hangs again doesn't hold up everybody for as long as the first time.
+// the earlier failure, so that a host that hangs again doesn't hold up everybody for as long as the first time. An
+// earlier [ErrOutside] is awaited to the end: members are started again because of it, and it may be over.
 const retryPatience = 15 * time.Second
 
 // Client makes calls to one host.
@@ -106,7 +107,7 @@ func (c *link) connect(ctx context.Context) (*http.ClientConn, error) {
 			go c.attempt(context.WithoutCancel(ctx), connecting)
 		}
 		var tooLong <-chan time.Time
-		if failed != nil {
+		if failed != nil && !errors.Is(failed, ErrOutside) {
 			tooLong = time.After(time.Until(c.began.Add(retryPatience)))
 		}
 		c.mu.Unlock()
@@ -184,7 +185,7 @@ func (b *brokenError) Error() string { return b.err.Error() }
 
 func (b *brokenError) Unwrap() error { return b.err }
 
-// failure returns why which host did not answer.
+// failure returns which host did not answer, and why.
 func (c *link) failure(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended

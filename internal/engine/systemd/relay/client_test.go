@@ -84,6 +84,29 @@ func TestRetriesAreAwaitedBriefly(t *testing.T) {
 	})
 }
 
+// TestRetriesAfterAbsence: that nothing of the cluster is on a host has consequences, so calls wait until it is known
+// anew.
+func TestRetriesAfterAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long = 2 * time.Minute
+		var dials atomic.Int32
+		hung := errors.New("hung")
+		client := NewClient("gpu1", func(context.Context) (net.Conn, error) {
+			if dials.Add(1) == 1 {
+				return nil, ErrOutside
+			}
+			<-time.After(long)
+			return nil, hung
+		})
+		for _, want := range []error{ErrOutside, hung} {
+			if _, err := client.connect(t.Context()); !errors.Is(err, want) {
+				t.Errorf("after %d attempts: %v, want %v", dials.Load(), err, want)
+			}
+			<-time.After(leastMemory)
+		}
+	})
+}
+
 // TestForget: the next call awaits an attempt of its own, as the first one did, even if another is under way.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
