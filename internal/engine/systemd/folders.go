@@ -60,7 +60,7 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 		return err
 	}
 	if err = h.ReadFolder(ctx, e.ref.Name, folder, visit); errors.Is(err, relay.ErrOutside) {
-		err = fmt.Errorf("host %s: %w", folder.Host, err)
+		err = ofHost(folder.Host, err)
 	}
 	return err
 }

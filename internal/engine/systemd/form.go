@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -228,7 +227,7 @@ func (e *Engine) join(
 	}
 	own, err := join(ledger.Store, "")
 	if err != nil {
-		return nil, fmt.Errorf("host %s: %w", ledger.Store, err)
+		return nil, ofHost(ledger.Store, err)
 	}
 	others := maps.Clone(cluster.Hosts)
 	delete(others, ledger.Store)

@@ -51,7 +51,7 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 		case errors.Is(err, engine.ErrUnreachable):
 			inventory.Closed[name] = cmp.Or(inventory.Closed[name], fmt.Sprintf("host %s can't be reached", name))
 		default:
-			return inventory, fmt.Errorf("host %s: %w", name, err)
+			return inventory, ofHost(name, err)
 		}
 	}
 	return inventory, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -145,7 +146,11 @@ func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 		if ctx.Err() != nil {
 			return nil, located, context.Cause(ctx)
 		}
-		absent = absent && errors.Is(err, relay.ErrOutside)
+		if errors.Is(err, relay.ErrOutside) {
+			err = fmt.Errorf("%s: %w", h.Name(), err)
+		} else {
+			absent = false
+		}
 		reasons = append(reasons, err)
 	}
 	switch {
@@ -257,9 +262,19 @@ func besides(failed map[string]error, ignorable func(error) bool) error {
 func joined(failed map[string]error) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
-		errs = append(errs, fmt.Errorf("host %s: %w", name, failed[name]))
+		errs = append(errs, ofHost(name, failed[name]))
 	}
 	return errors.Join(errs...)
+}
+
+// ofHost returns an error of a host with the name of the host, unless it begins with that. Most errors of hosts that
+// can't be reached have only the address.
+func ofHost(name string, err error) error {
+	prefix := "host " + name
+	if after, has := strings.CutPrefix(err.Error(), prefix); has && strings.IndexAny(after, " :") == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", prefix, err)
 }
 
 var none = relay.None{}

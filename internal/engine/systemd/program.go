@@ -178,12 +178,12 @@ func (p Program) agents() (map[string]string, error) {
 }
 
 // install installs the programs that a host runs.
-func (p Program) install(ctx context.Context, client *sshclient.Client, f facts.Facts) error {
+func (p Program) install(ctx context.Context, host facts.Runner, f facts.Facts) error {
 	files, err := p.filesFor(f)
 	if err != nil {
 		return err
 	}
-	return install.Install(ctx, client, f, files...)
+	return install.Install(ctx, host, f, files...)
 }
 
 // filesFor returns what a host runs, with an agent only if the host can start it.

@@ -63,7 +63,7 @@ func (e *Engine) takeStore(
 	contents.Ledger.Store = to
 	contents.Ledger.Epoch++
 	if _, err := askHost(ctx, e, place{hosts: hosts}, to, relay.Restore, contents); err != nil {
-		return contents, fmt.Errorf("host %s: %w", to, err)
+		return contents, ofHost(to, err)
 	}
 	e.reach.store.Store(nil)
 	return contents, nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/install"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
@@ -42,7 +46,8 @@ type saying struct {
 // Read reads that.
 func (s saying) Read(p []byte) (int, error) { return s.reader.Read(p) }
 
-// TestErrorsNameTheHost: whatever goes wrong until a host's relay answers, the error says which host, once.
+// TestErrorsNameTheHost: whatever goes wrong until a host's relay answers, the error says which host, once. That the
+// host has nothing of the cluster is left to callers, which know its name.
 func TestErrorsNameTheHost(t *testing.T) {
 	const address, unreachable = "ssh://ops@gpu1", " can't be reached: "
 	failed := func(text string) error { return sshclient.At("ops@gpu1", sshclient.Failed(nil, "%s", text)) }
@@ -80,7 +85,7 @@ func TestErrorsNameTheHost(t *testing.T) {
 			says("Hello\n"), unreachable + `expected the relay, got "Hello\n"; does its shell print that at login?`,
 			engine.ErrUnreachable,
 		},
-		"outside": {says(relay.Absent), ": " + relay.ErrOutside.Error(), relay.ErrOutside},
+		"outside": {says(relay.Absent), "", relay.ErrOutside},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -93,11 +98,58 @@ func TestErrorsNameTheHost(t *testing.T) {
 				defer client.Close()
 				_, err := relay.ReadLedger.Ask(t.Context(), client, "lab", none)
 				want := "the host at " + address + test.want
+				if test.want == "" {
+					want = test.is.Error()
+				}
 				if !errors.Is(err, test.is) || err.Error() != want {
 					t.Errorf("got  %v\nwant %s", err, want)
 				}
 			})
 		})
+	}
+}
+
+// rejecting is a host on which all commands fail.
+type rejecting struct {
+	facts.Runner
+	err error
+}
+
+// Hold does nothing.
+func (rejecting) Hold(context.Context) (release func(), err error) { return func() {}, nil }
+
+// RunInput fails.
+func (r rejecting) RunInput(context.Context, string, io.Reader) ([]byte, error) { return nil, r.err }
+
+// TestUpdateErrors: errors of an update of a host, which its client names, don't name it again, and say what failed.
+func TestUpdateErrors(t *testing.T) {
+	to := nameless{rejecting{err: sshclient.At("ops@gpu1", sshclient.Failed(nil, "the connection broke"))}}
+	file := install.File{From: filepath.Join(t.TempDir(), "trainyard")}
+	if err := os.WriteFile(file.From, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := facts.Read(t.Context(), to)
+	if err == nil || err.Error() != "the connection broke" {
+		t.Errorf("reading facts: %v", err)
+	}
+	err = install.Install(t.Context(), to, facts.Facts{}, file)
+	if err == nil || err.Error() != "copying "+file.From+": the connection broke" {
+		t.Errorf("installing: %v", err)
+	}
+}
+
+// TestOfHost: errors about several hosts say which host, once.
+func TestOfHost(t *testing.T) {
+	for text, want := range map[string]string{
+		"disk full": "host gpu1: disk full",
+		"the host at ssh://ops@gpu1 can't be reached": "host gpu1: the host at ssh://ops@gpu1 can't be reached",
+		"host gpu1 can't be reached":                  "host gpu1 can't be reached",
+		"host gpu1: not the store host":               "host gpu1: not the store host",
+		"host gpu10 took its place":                   "host gpu1: host gpu10 took its place",
+	} {
+		if err := joined(map[string]error{"gpu1": errors.New(text)}); err.Error() != want {
+			t.Errorf("%q is %q, want %q", text, err, want)
+		}
 	}
 }
 

@@ -71,6 +71,9 @@ func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *C
 	}}}
 }
 
+// Name is how errors name the host, unless they are its answers.
+func (c *link) Name() string { return c.name }
+
 // Close ends the connection, and its pending calls.
 func (c *link) Close() {
 	c.mu.Lock()
@@ -170,9 +173,7 @@ func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCl
 	case http.StatusNotFound:
 		err = fmt.Errorf("the program on %s has another version, which does not support %s", c.name, path)
 	default:
-		if err = readFault(response.Body); errors.Is(err, ErrOutside) {
-			err = c.failure(ctx, err)
-		}
+		err = readFault(response.Body)
 	}
 	_ = response.Body.Close()
 	return nil, err
@@ -185,13 +186,13 @@ func (b *brokenError) Error() string { return b.err.Error() }
 
 func (b *brokenError) Unwrap() error { return b.err }
 
-// failure returns which host did not answer, and why.
+// failure returns which host did not answer, and why. [ErrOutside] stays as it is: it is an answer.
 func (c *link) failure(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended
 	}
 	if errors.Is(err, ErrOutside) {
-		return fmt.Errorf("%s: %w", c.name, err)
+		return err
 	}
 	return fmt.Errorf("%s %w: %w", c.name, engine.ErrUnreachable, err)
 }
