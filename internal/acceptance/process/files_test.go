@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"github.com/hashicorp/terraform-plugin-testing/tfversion"
 
@@ -206,4 +209,35 @@ func TestAccFilesImportByIdentity(t *testing.T) {
 			{ResourceName: theCode, ImportState: true, ImportStateKind: resource.ImportBlockWithResourceIdentity},
 		},
 	})
+}
+
+// The digest is known at plan even if the cluster or the name is not: what depends on the files can be planned.
+func TestAccFilesDigestIsPlanned(t *testing.T) {
+	c := newCodeLab(t)
+	later := func(source string) string {
+		return c.config(theCluster, fmt.Sprintf(`
+resource "terraform_data" "name" {
+  input = "code"
+}
+
+resource "trainyard_files" "code" {
+  cluster = trainyard_cluster.lab
+  name    = terraform_data.name.output
+  source  = %q
+}
+`, source))
+	}
+	missing := filepath.Join(c.source, "missing")
+	c.test(
+		resource.TestStep{Config: later(missing), PlanOnly: true, ExpectError: acceptance.Says("Unable to plan files", missing)},
+		resource.TestStep{
+			Config: later(c.source),
+			ConfigPlanChecks: acceptance.Planned(
+				plancheck.ExpectKnownValue(theCode, acceptance.Attribute("digest"),
+					knownvalue.StringRegexp(regexp.MustCompile("^sha256:"))),
+				plancheck.ExpectUnknownValue(theCode, acceptance.Attribute("path")),
+			),
+			Check: c.expectOneVersion(),
+		},
+	)
 }

@@ -41,7 +41,8 @@ func (r *filesResource) ModifyPlan(
 		Path: types.StringUnknown(), Digest: types.StringUnknown(), SizeBytes: types.Int64Unknown(),
 		Hosts: types.MapUnknown(types.StringType),
 	}
-	if resourcekit.SettledAttributes(req.Plan.Raw, computed...) {
+	switch {
+	case resourcekit.SettledAttributes(req.Plan.Raw, computed...):
 		var prior *Model
 		if !req.State.Raw.IsNull() {
 			prior = &Model{}
@@ -51,6 +52,12 @@ func (r *filesResource) ModifyPlan(
 			return
 		}
 		r.decide(ctx, &planned, prior, &resp.Diagnostics)
+	case resourcekit.SettledAttributes(req.Plan.Raw, append([]string{"cluster", "name"}, computed...)...):
+		// The digest depends on neither, and others may depend on it.
+		var spec domain.Files
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &spec.Source)...)
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("excludes"), &spec.Excludes)...)
+		planned.read(ctx, spec, &resp.Diagnostics)
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -74,17 +81,11 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 		diags.AddAttributeError(path.Root("cluster").AtName("engine"), "Files not supported", err.Error())
 		return
 	}
-	content, err := sourceOf(planned.expand(diags)).Read(ctx)
-	if err != nil {
-		diags.AddAttributeError(path.Root("source"), resourcekit.Unable("plan", planned), err.Error())
-	}
-	if diags.HasError() {
+	if planned.read(ctx, planned.expand(diags), diags); diags.HasError() {
 		return
 	}
-	digest := content.Tree.Digest()
-	planned.Path, planned.Digest, planned.SizeBytes = types.StringValue(store.FilesPath(digest)),
-		types.StringValue(digest), types.Int64Value(content.Tree.Size())
-	planned.Hosts = types.MapUnknown(types.StringType)
+	digest := planned.Digest.ValueString()
+	planned.Path, planned.Hosts = types.StringValue(store.FilesPath(digest)), types.MapUnknown(types.StringType)
 	if prior != nil && prior.address() == planned.address() {
 		cluster, err := r.Session.PlannedCluster(ctx, planned.Cluster.Key())
 		if err != nil {
@@ -99,4 +100,17 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 		}
 	}
 	r.Session.Plans.PutFiles(planned.address(), planned.Path.ValueString())
+}
+
+// read fills in the digest and the size of planned files.
+func (m *Model) read(ctx context.Context, spec domain.Files, diags *diag.Diagnostics) {
+	if diags.HasError() {
+		return
+	}
+	content, err := sourceOf(spec).Read(ctx)
+	if err != nil {
+		diags.AddAttributeError(path.Root("source"), resourcekit.Unable("plan", m), err.Error())
+		return
+	}
+	m.Digest, m.SizeBytes = types.StringValue(content.Tree.Digest()), types.Int64Value(content.Tree.Size())
 }
