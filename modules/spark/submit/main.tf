@@ -18,8 +18,9 @@ locals {
   }
 
   # On bare hosts with an image, the driver is a container, which needs the folder as well.
+  declared_mounts = concat(coalesce(local.runtime.mounts, []), coalesce(var.driver.mounts, []))
   mounts = flatten([
-    coalesce(local.runtime.mounts, []), coalesce(var.driver.mounts, []),
+    local.declared_mounts,
     local.brought && local.cluster.engine == "systemd" && local.runtime.image != null ? [{
       type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
@@ -54,15 +55,17 @@ locals {
     local.properties,
   )
 
-  # Digest of everything whose change submits the application again, except the cluster's size. A cluster with a name is
-  # known by that: while it changes, the address of its master can be unknown at plan, even if it stays the same.
+  # Digest of everything whose change submits the application again, except the cluster's size. While the cluster
+  # changes, the address of its master and the path of the files can be unknown at plan, even if they stay the same: the
+  # name of the cluster and the digest of the files stand for them.
   submitted = sha256(jsonencode({
     name     = var.name
     triggers = var.triggers
     cluster  = { name = local.cluster.name, engine = local.cluster.engine }
     spark    = coalesce(var.spark.name, var.spark.master)
     runtime  = local.runtime
-    program  = local.program
+    program  = var.program
+    files    = one(trainyard_files.this[*].digest)
     configs  = local.configs
     class    = var.class
     args     = var.args
@@ -70,7 +73,7 @@ locals {
     conf     = local.properties
     workers  = var.workers
     executor = var.executor
-    driver   = { port = var.driver.port, resources = var.driver.resources, mounts = local.mounts, retries = var.retries }
+    driver   = { port = var.driver.port, resources = var.driver.resources, mounts = local.declared_mounts, retries = var.retries }
   }))
 
   # What is requested of the cluster as it is now, and how many executors fit into its workers. What conf says of
