@@ -12,6 +12,8 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // lastly depends on everything, and has Terraform create all of that before it destroys it.
@@ -107,9 +109,19 @@ func TestAccReplacedBeforeDestroyed(t *testing.T) {
 // A group whose creation failed is adopted as it is by its replacement, and the next change runs it again.
 func TestAccFailedBeforeDestroyed(t *testing.T) {
 	h := newHeirs(t)
-	h.configure("exit:3")
-	if output, err := h.Run("apply", "-auto-approve"); err == nil || !strings.Contains(output, "exit code 3") {
-		t.Fatalf("an apply of a group that fails: %v\n%s", err, output)
+	gate := filepath.Join(h.Dir, "gate")
+	h.configure("until:"+gate, "exit:3")
+	var output strings.Builder
+	apply := h.Command(t.Context(), nil, "apply", "-auto-approve")
+	apply.Stdout, apply.Stderr = &output, &output
+	h.lab.must(apply.Start())
+	acctest.Eventually(t, "the group to run", func() bool { // an apply repeats the start of a group that has never run
+		document, err := engine.Get[domain.GroupDocument](t.Context(), h.lab.engine(), "job")
+		return err == nil && !document.Applying
+	})
+	h.lab.must(os.WriteFile(gate, nil, 0o600))
+	if err := apply.Wait(); err == nil || !strings.Contains(output.String(), "exit code 3") {
+		t.Fatalf("an apply of a group that fails: %v\n%s", err, output.String())
 	}
 	h.Must("apply", "-auto-approve")
 	h.killed.expect(1, "adopted with its failed member, beside the run of the sweep")
