@@ -140,7 +140,7 @@ locals {
   ]))
 
   misnamed = [
-    for key in keys(local.declared) : key
+    for key in local.keys : key
     if !can(regex("^[a-z]([a-z0-9-]*[a-z0-9])?$", key)) || length("${var.name}-${key}-0") > 63
   ]
 }
