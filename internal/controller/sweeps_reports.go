@@ -168,10 +168,13 @@ func (r *reporter) call(c hookCall) {
 func (r *reporter) note(c hookCall, err error, now time.Time) {
 	hook := r.hookOf(c.key.id)
 	if err == nil {
-		hook.delivered[c.key], hook.next, hook.pause = true, time.Time{}, 0
-		return
+		hook.delivered[c.key] = true
 	}
 	if !reflect.DeepEqual(hook.declared, c.hook) {
+		return
+	}
+	if err == nil {
+		hook.next, hook.pause = time.Time{}, 0
 		return
 	}
 	if !hook.next.After(now) {
