@@ -30,7 +30,7 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 			"set role = \"manager\" on another host in the configuration, and run terraform apply",
 			p.ledger.Store, e.ref.Name)
 	case err != nil:
-		return "", "", err
+		return "", "", fmt.Errorf("%s: %w", h.Name(), err)
 	case holds:
 		return "", "", fmt.Errorf("host %s no longer has the store of cluster %q: set --endpoint to another host",
 			own.Host, e.ref.Name)
