@@ -139,6 +139,7 @@ func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 		if err != nil {
 			return err // while the managers elect a leader
 		}
+		host = nil
 		for _, task := range tasks {
 			if task.DesiredState != dockerswarm.TaskStateRunning || task.Status.State != dockerswarm.TaskStateRunning {
 				continue

@@ -130,8 +130,8 @@ type swarmLab struct {
 	seen map[string]string
 }
 
-// nextSubnet numbers the subnets of clusters, so that clusters created at the same time have different ones. They are
-// outside the range of undeclared ones.
+// nextSubnet numbers the subnets of clusters, so that clusters created at the same time have different ones. Up to 63
+// of them are below the range of undeclared ones.
 var nextSubnet atomic.Int32
 
 // newSwarmLab returns the lab of a cluster on a bed. At the end of the test nothing of the cluster may be left.
