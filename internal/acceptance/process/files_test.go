@@ -229,7 +229,9 @@ resource "trainyard_files" "code" {
 	}
 	missing := filepath.Join(c.source, "missing")
 	c.test(
-		resource.TestStep{Config: later(missing), PlanOnly: true, ExpectError: acceptance.Says("Unable to plan files", missing)},
+		resource.TestStep{
+			Config: later(missing), PlanOnly: true, ExpectError: acceptance.Says("Unable to plan files", missing),
+		},
 		resource.TestStep{
 			Config: later(c.source),
 			ConfigPlanChecks: acceptance.Planned(
