@@ -3,6 +3,7 @@
 package acceptance
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -52,6 +53,16 @@ func RequiresAsIn(t testing.TB, folder string) {
 			Requires(t, string(match[1]))
 		}
 	}
+}
+
+// OnOpenTofu reports whether tests run on OpenTofu.
+func OnOpenTofu(t testing.TB) bool {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), acctest.Terraform(t), "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.HasPrefix(output, []byte("OpenTofu"))
 }
 
 func cliVersion(t testing.TB) *version.Version {

@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,7 +43,30 @@ func TestAccModules(t *testing.T) {
 			w.Write("main.tf", "") // nothing to destroy at the end
 			folder := "-chdir=" + filepath.Join("modules", name)
 			w.Must(folder, "get")
-			t.Log(w.Must(folder, "test"))
+			t.Log(w.Must(append([]string{folder, "test"}, testFiles(t, name)...)...))
 		})
 	}
+}
+
+// testFiles returns the arguments that select the test files of a module: on OpenTofu, those for both.
+func testFiles(t *testing.T, module string) (filters []string) {
+	t.Helper()
+	if !acceptance.OnOpenTofu(t) {
+		return nil
+	}
+	folder := os.DirFS(filepath.Join(acceptance.Modules, module))
+	files, err := fs.Glob(folder, "tests/*.tftest.hcl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("module %s has no tests: %v", module, err)
+	}
+	for _, file := range files {
+		content, err := fs.ReadFile(folder, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(content, []byte("\n# Only for Terraform: ")) {
+			filters = append(filters, "-filter="+file)
+		}
+	}
+	return filters
 }

@@ -1,6 +1,10 @@
 # The examples plan.
 
-mock_provider "trainyard" {}
+mock_provider "trainyard" {
+  mock_resource "trainyard_image" {
+    defaults = { image_id = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" }
+  }
+}
 
 run "minimal" {
   command = plan

@@ -1,4 +1,5 @@
 # Invalid values for TensorBoard and hooks are reported at plan time.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,5 @@
 # The defaults: a controller, three brokers, and nothing else.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,5 @@
 # How members find each other and their data, by engine.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,4 +1,5 @@
 # The brokers follow a metric, with the rebalancer.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {}
 

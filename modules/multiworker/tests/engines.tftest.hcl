@@ -1,4 +1,5 @@
 # One block on all engines: how members get the program, and their network.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,4 +1,5 @@
 # How members get the program, by engine.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

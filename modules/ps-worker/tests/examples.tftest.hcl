@@ -1,6 +1,10 @@
 # The examples plan.
 
-mock_provider "trainyard" {}
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
 
 run "minimal" {
   command = plan

@@ -1,6 +1,10 @@
 # Invalid values are reported at plan time.
 
-mock_provider "trainyard" {}
+mock_provider "trainyard" {
+  mock_resource "trainyard_files" {
+    defaults = { path = "/srv/files" }
+  }
+}
 
 variables {
   cluster = { name = "lab" }

@@ -1,4 +1,5 @@
 # The examples plan.
+# Only for Terraform: OpenTofu mocks in another way.
 
 mock_provider "trainyard" {}
 
