@@ -8,15 +8,16 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // breaking returns a client whose first connection breaks during the first answer, and a counter of calls.
-func breaking(t *testing.T) (*Client, *int) {
+func breaking(t *testing.T) (*Client, *atomic.Int64) {
 	t.Helper()
-	calls := new(int)
+	calls := new(atomic.Int64)
 	connections := 0
 	return NewClient("gpu1", func(context.Context) (net.Conn, error) {
 		connections++
@@ -25,11 +26,11 @@ func breaking(t *testing.T) (*Client, *int) {
 		mux := http.NewServeMux()
 		for _, name := range []string{"again", "once"} {
 			(Call[None, int]{name: name}).Answer(mux, func(context.Context, string, None) (int, error) {
-				*calls++
+				count := int(calls.Add(1))
 				if first {
 					_ = theirs.Close()
 				}
-				return *calls, nil
+				return count, nil
 			})
 		}
 		go func() { _ = Serve(t.Context(), theirs, mux) }()
@@ -42,12 +43,12 @@ func TestConnectionBreaks(t *testing.T) {
 	client, calls := breaking(t)
 	if answer, err := (Call[None, int]{name: "again"}).Ask(t.Context(), client, "lab", None{}); err != nil ||
 		answer != 2 {
-		t.Errorf("the answer is %d (%v), after %d calls", answer, err, *calls)
+		t.Errorf("the answer is %d (%v), after %d calls", answer, err, calls.Load())
 	}
 	client, calls = breaking(t)
 	if _, err := (Call[None, int]{name: "once", once: true}).Ask(t.Context(), client, "lab",
-		None{}); !errors.Is(err, engine.ErrUnreachable) || *calls != 1 {
-		t.Errorf("the error is %v, after %d calls", err, *calls)
+		None{}); !errors.Is(err, engine.ErrUnreachable) || calls.Load() != 1 {
+		t.Errorf("the error is %v, after %d calls", err, calls.Load())
 	}
 }
 
