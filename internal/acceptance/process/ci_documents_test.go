@@ -190,6 +190,31 @@ func TestCIDocuments(t *testing.T) {
 	}
 }
 
+// On GitLab, only the default branch is submitted, when it is pushed or its pipeline is run by hand. Other pipelines,
+// such as the schedule's that looks for drift, don't replace its job.
+func TestCIGitLabSubmits(t *testing.T) {
+	job := readGitLab(t, filepath.Join(ciExamples, "gitlab/submit.yml"), ".trainyard-submit")
+	for _, c := range []struct {
+		source, branch string
+		want           bool
+	}{
+		{"push", "main", true},
+		{"web", "main", true},
+		{"push", "feature", false},
+		{"web", "feature", false},
+		{"schedule", "main", false},
+		{"push", "", false},                // a tag
+		{"merge_request_event", "", false}, // which has no CI_COMMIT_BRANCH
+	} {
+		got := job.runsIn(t, map[string]string{
+			"CI_PIPELINE_SOURCE": c.source, "CI_COMMIT_BRANCH": c.branch, "CI_DEFAULT_BRANCH": "main",
+		})
+		if got != c.want {
+			t.Errorf("source %q, branch %q: submitted is %t, want %t", c.source, c.branch, got, c.want)
+		}
+	}
+}
+
 // Terraform's image runs scripts without its entrypoint, and gets what it lacks. A shell executor, which has no image
 // and may have no apk, uses the machine's.
 func TestCIGitLabImage(t *testing.T) {

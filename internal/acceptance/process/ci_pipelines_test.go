@@ -141,22 +141,31 @@ func readGitLab(t *testing.T, file, job string) gitLabJob {
 	return jobs[job]
 }
 
-// equality matches the only kind of condition that the examples have.
-var equality = regexp.MustCompile(`^\$(\w+) == "(.*)"$`)
+// equality matches the only kind of comparison in the examples' conditions, which may have several, joined by &&.
+var equality = regexp.MustCompile(`^\$(\w+) == (?:"(.*)"|\$(\w+))$`)
+
+// runsIn reports whether a GitLab job runs in a pipeline with these variables.
+func (j gitLabJob) runsIn(t *testing.T, variables map[string]string) bool {
+	t.Helper()
+	return len(j.Rules) == 0 || slices.ContainsFunc(j.Rules, func(rule struct{ If string }) bool {
+		for comparison := range strings.SplitSeq(rule.If, " && ") {
+			parts := equality.FindStringSubmatch(comparison)
+			if parts == nil {
+				t.Fatalf("this test does not understand the rule %q", rule.If)
+			}
+			if variables[parts[1]] != parts[2]+variables[parts[3]] {
+				return false
+			}
+		}
+		return true
+	})
+}
 
 // gitLab returns the script of a GitLab job, with these variables. The job has to run in a pipeline with them.
 func gitLab(t *testing.T, file, job string, variables map[string]string) pipeline {
 	t.Helper()
 	found := readGitLab(t, file, job)
-	runs := len(found.Rules) == 0
-	for _, rule := range found.Rules {
-		parts := equality.FindStringSubmatch(rule.If)
-		if parts == nil {
-			t.Fatalf("%s has the rule %q, which this test does not understand", file, rule.If)
-		}
-		runs = runs || variables[parts[1]] == parts[2]
-	}
-	if !runs {
+	if !found.runsIn(t, variables) {
 		t.Fatalf("%s does not run %s in a pipeline with the variables %v", file, job, variables)
 	}
 	p := pipeline{

@@ -18,6 +18,7 @@ func (p *project) submissions(run string) map[string]pipeline {
 	variables := strings.Join(p.backend.env(), "\n")
 	commit := p.git("rev-parse", "HEAD")
 	gitLabVariables := map[string]string{
+		"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main",
 		"TRAINYARD_FOLDER": p.folder, "CI_COMMIT_SHA": commit, "CI_JOB_ID": run,
 		"TRAINYARD_ENV": variables, // as a project variable
 	}
