@@ -2,8 +2,28 @@ set -eu
 umask 077
 work=$(mktemp -d)
 agent=
+terraform=
+follower=
 trap 'rm -rf "$work"; [ -z "$agent" ] || kill "$agent" 2>/dev/null || true' EXIT
-trap 'exit 143' INT TERM
+
+# If the pipeline is cancelled, Terraform stops and unlocks the state. After a second signal, it would do neither.
+stop() {
+  trap '' INT TERM
+  kill $terraform $follower 2>/dev/null || true
+  wait
+  exit 143
+}
+trap stop INT TERM
+
+# Runs Terraform where a signal interrupts the shell's wait, and in a session that signals to the shell's don't reach.
+tf() {
+  $(command -v setsid) "${TRAINYARD_TERRAFORM:-terraform}" "$@" &
+  terraform=$!
+  code=0
+  wait "$terraform" || code=$?
+  terraform=
+  return "$code"
+}
 
 # More variables, such as credentials for the backend: one NAME=value per line.
 while IFS= read -r line; do

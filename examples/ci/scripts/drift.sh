@@ -1,7 +1,6 @@
-tf=${TRAINYARD_TERRAFORM:-terraform}
 status=0
 {
-  "$tf" init -input=false && "$tf" plan -input=false -detailed-exitcode -out="$work/plan"
+  tf init -input=false && tf plan -input=false -detailed-exitcode -out="$work/plan"
 } || status=$?
 
 # The message says what changes, without values, since those may be secret.
@@ -9,7 +8,7 @@ case $status in
 0) exit 0 ;;
 2)
   found='differs from its configuration'
-  changes=$("$tf" show -no-color "$work/plan" | awk '
+  changes=$(tf show -no-color "$work/plan" | awk '
     /^Plan:/ { summary = $0 "\n" }
     /^  # [^(]/ && !/ will be read during apply$/ && ++count <= 20 { resources = resources $0 "\n" }
     /^Changes to Outputs:/ { ending = 1 }

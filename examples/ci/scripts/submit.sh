@@ -1,7 +1,6 @@
-tf=${TRAINYARD_TERRAFORM:-terraform}
-"$tf" init -input=false
-"$tf" plan -input=false -out="$work/plan"
-"$tf" show -json "$work/plan" >"$work/plan.json"
+tf init -input=false
+tf plan -input=false -out="$work/plan"
+tf show -json "$work/plan" >"$work/plan.json"
 
 # The provider's program follows the log of this apply's run to its end, and exits with its exit code.
 providers=${TF_DATA_DIR:-.terraform}/providers
@@ -10,10 +9,9 @@ set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
 "$program" "$@"
 "$program" "$@" --follow &
 follower=$!
-trap 'kill "$follower" 2>/dev/null || true; exit 143' INT TERM
 
 applied=0
-"$tf" apply -input=false "$work/plan" || applied=$?
+tf apply -input=false "$work/plan" || applied=$?
 # If the apply failed, the run may never start. If the run has already failed, its exit code is still used.
 [ "$applied" = 0 ] || kill "$follower" 2>/dev/null || true
 followed=0

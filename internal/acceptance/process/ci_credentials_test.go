@@ -12,8 +12,13 @@ import (
 	"testing"
 )
 
-// runScript runs a shell script with this environment and these programs in place of others, and returns its exit code.
-func runScript(t *testing.T, script, home string, env []string, programs map[string]string) (code int, output string) {
+// shells are those that run the scripts: sh on GitLab, bash on GitHub.
+var shells = []string{"sh", "bash"}
+
+// runScript runs a script in a shell with this environment and these programs in place of others, and returns its exit
+// code.
+func runScript(t *testing.T, shell, script, home string, env []string, programs map[string]string,
+) (code int, output string) {
 	t.Helper()
 	for name, program := range programs {
 		content := []byte("#!/bin/sh\n" + program)
@@ -22,7 +27,7 @@ func runScript(t *testing.T, script, home string, env []string, programs map[str
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("sh", "-c", script)
+	command := exec.Command(shell, "-c", script)
 	command.Env = append([]string{"HOME=" + home, "PATH=" + home + ":" + os.Getenv("PATH")}, env...)
 	text, err := command.CombinedOutput()
 	if command.ProcessState == nil {
@@ -34,7 +39,7 @@ func runScript(t *testing.T, script, home string, env []string, programs map[str
 // runCredentials runs credentials.sh and a command that exits with 3.
 func runCredentials(t *testing.T, home string, env []string, programs map[string]string) (code int, output string) {
 	t.Helper()
-	return runScript(t, read(t, "examples/ci/scripts/credentials.sh")+"exit 3\n", home, env, programs)
+	return runScript(t, "sh", read(t, "examples/ci/scripts/credentials.sh")+"exit 3\n", home, env, programs)
 }
 
 // agent is a process in place of an SSH agent.
@@ -88,6 +93,16 @@ func TestCIAgents(t *testing.T) {
 	}
 	if inherited.ended() {
 		t.Error("the scripts end an agent that they did not start")
+	}
+}
+
+// A signal ends the script even while it runs no Terraform.
+func TestCICancelled(t *testing.T) {
+	for _, shell := range shells {
+		script := read(t, "examples/ci/scripts/credentials.sh") + "kill -TERM $$\nexit 3\n"
+		if code, output := runScript(t, shell, script, t.TempDir(), nil, nil); code != 143 || output != "" {
+			t.Errorf("%s: exit code %d, not 143\n%s", shell, code, output)
+		}
 	}
 }
 

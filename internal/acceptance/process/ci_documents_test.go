@@ -226,7 +226,7 @@ func TestCIGitLabImage(t *testing.T) {
 		}
 		for _, present := range []string{"curl", "apk"} {
 			home := t.TempDir()
-			code, output := runScript(t, "set -e\n"+strings.Join(job.BeforeScript, "\n"), home,
+			code, output := runScript(t, "sh", "set -e\n"+strings.Join(job.BeforeScript, "\n"), home,
 				[]string{"PATH=" + home}, map[string]string{present: "echo " + present + " \"$@\"\n"})
 			want := ""
 			if present == "apk" && len(job.BeforeScript) > 0 {

@@ -109,7 +109,7 @@ func TestCIDriftMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			script := read(t, "examples/ci/scripts/credentials.sh") + read(t, "examples/ci/scripts/drift.sh")
 			env := []string{"PLAN=" + c.plan, "TRAINYARD_NAME=service", "SLACK_WEBHOOK_URL=http://127.0.0.1"}
-			code, output := runScript(t, script, t.TempDir(), env, map[string]string{
+			code, output := runScript(t, "sh", script, t.TempDir(), env, map[string]string{
 				"terraform": "case $1 in plan) exit 2 ;; show) printf %s \"$PLAN\" ;; esac\n",
 				"curl":      "for last; do :; done; cat \"${last#@}\"\n", // the message
 			})

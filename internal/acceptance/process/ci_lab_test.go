@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -143,7 +144,7 @@ func (r *running) outputSoFar() string {
 	return r.output.String()
 }
 
-// start runs a pipeline in a new checkout.
+// start runs a pipeline in a new checkout, in its own process group. If nobody waits for it, it ends with the test.
 func (p *project) start(job pipeline, env ...string) *running {
 	p.Helper()
 	script := filepath.Join(p.TempDir(), "script")
@@ -156,7 +157,14 @@ func (p *project) start(job pipeline, env ...string) *running {
 	}
 	command.Env = append(command.Env, env...)
 	command.Stdout, command.Stderr = r, r
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.must(command.Start())
+	p.Cleanup(func() {
+		if r.ProcessState == nil {
+			_ = syscall.Kill(-r.Process.Pid, syscall.SIGKILL)
+			_ = r.Wait()
+		}
+	})
 	return r
 }
 

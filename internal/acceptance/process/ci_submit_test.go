@@ -124,6 +124,41 @@ print("ends", end="")
 	}
 }
 
+// Cancelling a pipeline during the apply ends the apply, which unlocks the state: the shell passes on a signal that
+// only it gets, as on GitHub, and Terraform gets none twice if the whole process group does, as on GitLab.
+func TestAccSubmitCancelled(t *testing.T) {
+	for service, all := range map[string]bool{"GitHub": false, "GitLab": true} {
+		t.Run(service, func(t *testing.T) {
+			p := newProject(t, "job", "train", "ci-lab")
+			p.must(os.WriteFile(filepath.Join(p.repository, "train/job_override.tf"), []byte(`
+resource "trainyard_group" "job" {
+  command  = ["/bin/sh", "-c", "echo begins; sleep infinity"]
+  wait_for = "completed"
+}
+`), 0o600))
+			p.commit()
+			r := p.start(p.submissions("1")[service])
+			acctest.Eventually(t, "the log", func() bool { return strings.Contains(r.outputSoFar(), "\nbegins\n") })
+			if !p.backend.locked() {
+				t.Fatalf("the apply does not wait for the job:\n%s", r.outputSoFar())
+			}
+			if all {
+				p.must(syscall.Kill(-r.Process.Pid, syscall.SIGTERM))
+			} else {
+				p.must(r.Process.Signal(os.Interrupt))
+			}
+			acctest.Eventually(t, "the end of the apply", func() bool { return !p.backend.locked() })
+			code, output := p.wait(r)
+			if code != 143 {
+				t.Errorf("exit code %d, not 143", code)
+			}
+			if strings.Count(output, "Interrupt received.") != 1 || strings.Contains(output, "Two interrupts") {
+				t.Errorf("Terraform is not interrupted once:\n%s", output)
+			}
+		})
+	}
+}
+
 // Without triggers the log can't be followed, so nothing is applied; a failed apply is no success.
 func TestAccSubmitRefuses(t *testing.T) {
 	p := newProject(t, "job", "train", "ci-lab")
