@@ -4,7 +4,13 @@ work=$(mktemp -d)
 agent=
 terraform=
 follower=
-trap 'rm -rf "$work"; [ -z "$agent" ] || kill "$agent" 2>/dev/null || true' EXIT
+resume=
+finish() {
+  rm -rf "$work"
+  [ -z "$agent" ] || kill "$agent" 2>/dev/null || true
+  [ -z "$resume" ] || echo "$resume"
+}
+trap finish EXIT
 
 # If the pipeline is cancelled, Terraform stops and unlocks the state. After a second signal, it would do neither.
 stop() {
@@ -37,6 +43,13 @@ done <<END
 ${TRAINYARD_ENV:-}
 END
 unset TRAINYARD_ENV
+
+# Until the script ends, GitHub only shows lines that look like its commands: members can write them to their logs.
+if [ -n "${GITHUB_ACTIONS:-}" ]; then
+  token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  resume="::$token::"
+  echo "::stop-commands::$token"
+fi
 
 # On GitLab, a variable of type "File" is the path of a file with the value.
 value() {

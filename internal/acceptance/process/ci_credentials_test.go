@@ -96,6 +96,22 @@ func TestCIAgents(t *testing.T) {
 	}
 }
 
+// GitHub runs commands again once a script has ended, however it did. Each script has its own secret to allow that.
+func TestCIRunsCommandsAgain(t *testing.T) {
+	outputs := map[string]bool{}
+	for _, shell := range shells {
+		for _, end := range []string{"exit 3", "false", "kill -TERM $$"} {
+			script := read(t, "examples/ci/scripts/credentials.sh") + "echo ::error::\n" + end + "\n"
+			_, output := runScript(t, shell, script, t.TempDir(), []string{"GITHUB_ACTIONS=true"}, nil)
+			notRun(t, output, "::error::\n")
+			if outputs[output] {
+				t.Errorf("twice the same secret:\n%s", output)
+			}
+			outputs[output] = true
+		}
+	}
+}
+
 // A signal ends the script even while it runs no Terraform.
 func TestCICancelled(t *testing.T) {
 	for _, shell := range shells {

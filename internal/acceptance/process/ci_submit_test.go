@@ -46,6 +46,16 @@ func shown(t *testing.T, output string, texts ...string) {
 	}
 }
 
+// notRun fails unless GitHub shows this text without running its commands, and runs commands again at the output's end.
+func notRun(t *testing.T, output, text string) {
+	t.Helper()
+	_, after, _ := strings.Cut("\n"+output, "\n::stop-commands::")
+	token, after, _ := strings.Cut(after, "\n")
+	if token == "" || !strings.Contains(after, text) || strings.Index(after, "::"+token+"::\n")+len(token)+5 != len(after) {
+		t.Errorf("GitHub runs commands of %q in\n%s", text, output)
+	}
+}
+
 // A job is submitted as on GitHub and GitLab: its log is shown as it grows, and the pipeline ends with its exit code.
 func TestAccSubmit(t *testing.T) {
 	for _, service := range []string{"GitHub", "GitLab"} {
@@ -90,13 +100,14 @@ func TestAccSubmit(t *testing.T) {
 	}
 }
 
-// The log is shown while the job runs, during which the state is not locked. Cancelling the pipeline leaves the job
-// running.
+// The log is shown while the job runs, during which the state is not locked. GitHub doesn't run what it contains.
+// Cancelling the pipeline leaves the job running.
 func TestAccSubmitStreams(t *testing.T) {
 	p := newProject(t, "job", "train", "ci-lab")
 	done := filepath.Join(t.TempDir(), "done")
 	p.must(os.WriteFile(filepath.Join(p.repository, "train/train/train.py"), []byte(`
 import os, time
+print("::add-mask::loss")
 print("waits")
 while not os.path.exists("`+done+`"):
     time.sleep(0.02)
@@ -112,16 +123,20 @@ print("ends", end="")
 		t.Error("the state is locked while the job runs")
 	}
 	p.must(first.Process.Signal(syscall.SIGTERM))
-	if code, output := p.wait(first); code == 0 {
+	code, output := p.wait(first)
+	if code == 0 {
 		t.Errorf("a pipeline that was cancelled succeeds:\n%s", output)
 	}
+	notRun(t, output, "::add-mask::loss\n")
 	// The same run, followed again.
 	again := p.start(job)
 	acctest.Eventually(t, "the log", func() bool { return strings.Contains(again.outputSoFar(), "\nwaits\n") })
 	p.must(os.WriteFile(done, nil, 0o600))
-	if code, output := p.wait(again); code != 0 || !strings.Contains(output, "\nends\n") {
+	code, output = p.wait(again)
+	if code != 0 || !strings.Contains(output, "\nends\n") {
 		t.Errorf("exit code %d\n%s", code, output)
 	}
+	notRun(t, output, "::add-mask::loss\n")
 }
 
 // Cancelling a pipeline during the apply ends the apply, which unlocks the state: the shell passes on a signal that
