@@ -12,7 +12,7 @@ finish() {
 }
 trap finish EXIT
 
-# If the pipeline is cancelled, Terraform stops and unlocks the state. After a second signal, it would do neither.
+# If the pipeline is cancelled, Terraform stops and unlocks the state. A second signal would prevent that.
 stop() {
   trap '' INT TERM
   kill $terraform $follower 2>/dev/null || true
@@ -21,7 +21,8 @@ stop() {
 }
 trap stop INT TERM
 
-# Runs Terraform where a signal interrupts the shell's wait, and in a session that signals to the shell's don't reach.
+# Terraform runs in the background, as a shell acts on signals only while it waits, and in its own session, as
+# GitLab signals the whole process group.
 tf() {
   $(command -v setsid) "${TRAINYARD_TERRAFORM:-terraform}" "$@" &
   terraform=$!
@@ -32,19 +33,28 @@ tf() {
 }
 
 # More variables, such as credentials for the backend: one NAME=value per line.
+number=0
 while IFS= read -r line; do
+  number=$((number + 1))
   case $line in
-  [A-Za-z_]*=*)
-    if [ -n "${GITHUB_ACTIONS:-}" ] && [ -n "${line#*=}" ]; then printf '::add-mask::%s\n' "${line#*=}"; fi
-    export "${line?}"
+  '' | '#'*) continue ;;
+  *=*) name=${line%%=*} ;;
+  *) name= ;;
+  esac
+  case $name in
+  '' | [0-9]* | *[!A-Za-z0-9_]*)
+    echo "TRAINYARD_ENV: line $number must be NAME=value; NAME has letters, digits and _, no digit first" >&2
+    exit 1
     ;;
   esac
+  if [ -n "${GITHUB_ACTIONS:-}" ] && [ -n "${line#*=}" ]; then printf '::add-mask::%s\n' "${line#*=}"; fi
+  export "${line?}"
 done <<END
 ${TRAINYARD_ENV:-}
 END
 unset TRAINYARD_ENV
 
-# Until the script ends, GitHub only shows lines that look like its commands: members can write them to their logs.
+# Until the script ends, GitHub runs no commands: members can write them to their logs.
 if [ -n "${GITHUB_ACTIONS:-}" ]; then
   token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
   resume="::$token::"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -93,6 +94,29 @@ func TestCIAgents(t *testing.T) {
 	}
 	if inherited.ended() {
 		t.Error("the scripts end an agent that they did not start")
+	}
+}
+
+// Lines of TRAINYARD_ENV become variables, without blank lines and comments. One that is malformed is an error with its
+// number, which doesn't show the line: it may have a secret.
+func TestCIVariables(t *testing.T) {
+	script := read(t, "examples/ci/scripts/credentials.sh") + "echo \"$A $_B2\"\n"
+	run := func(shell, lines string, env ...string) (code int, output string) {
+		return runScript(t, shell, script, t.TempDir(), append(env, "TRAINYARD_ENV="+lines), nil)
+	}
+	for _, shell := range shells {
+		code, output := run(shell, "# a comment\nA=b=c\n\n_B2= $HOME `id` ")
+		if code != 0 || output != "b=c  $HOME `id` \n" {
+			t.Errorf("%s: exit code %d\n%s", shell, code, output)
+		}
+		for _, line := range []string{"DB-PASSWORD=hunter2", "hunter2", "2A=hunter2", "=hunter2", " A=hunter2"} {
+			code, output := run(shell, "A=b\n\n"+line, "GITHUB_ACTIONS=true")
+			_, output, _ = strings.Cut(output, "::add-mask::b\n")
+			want := "TRAINYARD_ENV: line 3 must be NAME=value; NAME has letters, digits and _, no digit first\n"
+			if code != 1 || output != want {
+				t.Errorf("%s, %s: exit code %d, and %q, want %q", shell, line, code, output, want)
+			}
+		}
 	}
 }
 
