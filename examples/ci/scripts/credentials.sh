@@ -47,7 +47,9 @@ while IFS= read -r line; do
     exit 1
     ;;
   esac
-  if [ -n "${GITHUB_ACTIONS:-}" ] && [ -n "${line#*=}" ]; then printf '::add-mask::%s\n' "${line#*=}"; fi
+  if [ -n "${GITHUB_ACTIONS:-}" ] && [ -n "${line#*=}" ]; then
+    printf '::add-mask::%s\n' "${line#*=}" | sed 's/%/%25/g'
+  fi
   export "${line?}"
 done <<END
 ${TRAINYARD_ENV:-}

@@ -120,6 +120,19 @@ func TestCIVariables(t *testing.T) {
 	}
 }
 
+// GitHub masks the values of variables. It reads %25, %0A and %0D in a command as other characters.
+func TestCIMasks(t *testing.T) {
+	env := []string{"GITHUB_ACTIONS=true", "TRAINYARD_ENV=A=100%25\nB=%0A%%\nC=\nD=plain \\n"}
+	for _, shell := range shells {
+		script := read(t, "examples/ci/scripts/credentials.sh")
+		_, output := runScript(t, shell, script, t.TempDir(), env, nil)
+		masks, _, _ := strings.Cut(output, "::stop-commands::")
+		if want := "::add-mask::100%2525\n::add-mask::%250A%25%25\n::add-mask::plain \\n\n"; masks != want {
+			t.Errorf("%s masks %q, want %q", shell, masks, want)
+		}
+	}
+}
+
 // GitHub runs commands again once a script has ended, however it did. Each script has its own secret to allow that.
 func TestCIRunsCommandsAgain(t *testing.T) {
 	outputs := map[string]bool{}
