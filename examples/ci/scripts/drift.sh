@@ -1,6 +1,6 @@
 status=0
 {
-  tf init -input=false && tf plan -input=false -detailed-exitcode -out="$work/plan"
+  tf init -input=false && tf plan -input=false -lock-timeout=10m -detailed-exitcode -out="$work/plan"
 } || status=$?
 
 # The message says what changes, without values, since those may be secret.

@@ -1,5 +1,6 @@
 tf init -input=false
-tf plan -input=false -out="$work/plan"
+# Plan and apply wait for the lock while others apply.
+tf plan -input=false -lock-timeout=10m -out="$work/plan"
 tf show -json "$work/plan" >"$work/plan.json"
 
 # The provider's program follows the log of this apply's run to its end, and exits with its exit code.
@@ -11,7 +12,7 @@ set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
 follower=$!
 
 applied=0
-tf apply -input=false "$work/plan" || applied=$?
+tf apply -input=false -lock-timeout=10m "$work/plan" || applied=$?
 # If the apply failed, the run may never start. If the run has already failed, its exit code is still used.
 [ "$applied" = 0 ] || kill "$follower" 2>/dev/null || true
 followed=0

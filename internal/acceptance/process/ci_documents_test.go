@@ -215,6 +215,25 @@ func TestCIGitLabSubmits(t *testing.T) {
 	}
 }
 
+// Pipelines that would wait for each other's lock run one at a time. A check for drift and a submit don't share a
+// queue, as the newer of two waiting jobs replaces the other on GitHub.
+func TestCIOneAtATime(t *testing.T) {
+	var submit, drift gitHubWorkflow
+	readYAML(t, filepath.Join(workflows, "submit.yml"), &submit)
+	readYAML(t, filepath.Join(ciExamples, "github/drift.yml"), &drift)
+	for service, queues := range map[string][2]string{
+		"GitHub": {submit.Jobs["submit"].Concurrency.Group, drift.Jobs["drift"].Concurrency.Group},
+		"GitLab": {
+			readGitLab(t, filepath.Join(ciExamples, "gitlab/submit.yml"), ".trainyard-submit").ResourceGroup,
+			readGitLab(t, filepath.Join(ciExamples, "gitlab/drift.yml"), "drift").ResourceGroup,
+		},
+	} {
+		if queues[0] == "" || queues[1] == "" || queues[0] == queues[1] {
+			t.Errorf("on %s, submits and checks for drift are in the queues %q", service, queues)
+		}
+	}
+}
+
 // Terraform's image runs scripts without its entrypoint, and gets what it lacks. A shell executor, which has no image
 // and may have no apk, uses the machine's.
 func TestCIGitLabImage(t *testing.T) {

@@ -185,6 +185,8 @@ type stateStore struct {
 	mutex sync.Mutex
 	state []byte
 	lock  []byte
+	// held are operations whose next attempt to lock finds the lock held by somebody else.
+	held []string
 }
 
 const statePassword = "hunter2-of-the-backend"
@@ -214,6 +216,9 @@ func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil || password != statePassword:
 		w.WriteHeader(http.StatusUnauthorized)
+	case r.Method == "LOCK" && s.refuses(body):
+		w.WriteHeader(http.StatusLocked)
+		_, _ = w.Write([]byte(`{"ID": "somebody else's"}`))
 	case r.Method == "LOCK" && s.lock != nil:
 		w.WriteHeader(http.StatusLocked)
 		_, _ = w.Write(s.lock)
@@ -230,6 +235,27 @@ func (s *stateStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
+}
+
+// hold makes the next plan and the next apply, if these are the operations, try again before they get the lock.
+func (s *stateStore) hold(operations ...string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.held = operations
+}
+
+// waited reports whether the operations that hold named have tried.
+func (s *stateStore) waited() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.held) == 0
+}
+
+// refuses reports whether an operation has to try again.
+func (s *stateStore) refuses(lock []byte) bool {
+	before := len(s.held)
+	s.held = slices.DeleteFunc(s.held, func(operation string) bool { return bytes.Contains(lock, []byte(operation)) })
+	return len(s.held) < before
 }
 
 // locked reports whether somebody holds the lock.

@@ -32,9 +32,10 @@ type gitHubWorkflow struct {
 	}
 	Permissions map[string]string
 	Jobs        map[string]struct {
-		With    map[string]string
-		Secrets map[string]string // "inherit", which passes nothing to another organization's workflow, is an error
-		Steps   []struct {
+		Concurrency struct{ Group string }
+		With        map[string]string
+		Secrets     map[string]string // "inherit", which passes nothing to another organization's workflow, is an error
+		Steps       []struct {
 			Run    string
 			Folder string `yaml:"working-directory"`
 			Env    map[string]string

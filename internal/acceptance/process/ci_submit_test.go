@@ -63,9 +63,10 @@ func TestAccSubmit(t *testing.T) {
 			p := newProject(t, "job", "train", "ci-lab")
 			job := p.submissions("17")[service]
 
+			p.backend.hold("OperationTypePlan", "OperationTypeApply") // while others apply
 			code, output := p.wait(p.start(job))
-			if code != 0 {
-				t.Fatalf("exit code %d\n%s", code, output)
+			if code != 0 || !p.backend.waited() {
+				t.Fatalf("exit code %d, or it does not wait for the lock\n%s", code, output)
 			}
 			shown(t, output, "group job of cluster ci-lab\n", "\ncommit "+p.git("rev-parse", "HEAD")+"\n",
 				"\nepoch 10 loss", "\nepoch 40 loss", "\nslope 3.00 offset 1.00\n")
