@@ -79,5 +79,7 @@ fi
 unset TRAINYARD_SSH_KEY
 if [ -n "${TRAINYARD_KNOWN_HOSTS:-}" ]; then
   mkdir -p ~/.ssh
-  value "$TRAINYARD_KNOWN_HOSTS" >>~/.ssh/known_hosts
+  value "$TRAINYARD_KNOWN_HOSTS" | while IFS= read -r line; do
+    grep -sqxF -e "$line" ~/.ssh/known_hosts || printf '%s\n' "$line" >>~/.ssh/known_hosts
+  done
 fi

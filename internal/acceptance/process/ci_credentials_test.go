@@ -159,6 +159,22 @@ func TestCICancelled(t *testing.T) {
 	}
 }
 
+// Runs on a machine that keeps its known_hosts add only what it lacks.
+func TestCIKnownHosts(t *testing.T) {
+	home := t.TempDir()
+	file := filepath.Join(home, ".ssh/known_hosts")
+	run := func(hosts, want string) {
+		t.Helper()
+		code, output := runCredentials(t, home, []string{"TRAINYARD_KNOWN_HOSTS=" + hosts}, nil)
+		if got, err := os.ReadFile(file); err != nil || string(got) != want || code != 3 || output != "" {
+			t.Errorf("with %q, known_hosts has %q, want %q: %v; exit code %d\n%s", hosts, got, want, err, code, output)
+		}
+	}
+	run("gpu1 ssh-rsa AAAA", "gpu1 ssh-rsa AAAA\n")
+	run("gpu1 ssh-rsa AAAA", "gpu1 ssh-rsa AAAA\n")
+	run("gpu1 ssh-rsa AAA\n\n-e .*\ngpu1 ssh-rsa AAAA", "gpu1 ssh-rsa AAAA\ngpu1 ssh-rsa AAA\n\n-e .*\n")
+}
+
 // The SSH key and host keys are texts, or as GitLab's variables of type "File" paths of files with these texts.
 func TestCIFiles(t *testing.T) {
 	const key, hosts = "-----BEGIN KEY-----\nkey\n-----END KEY-----", "gpu1 ssh-ed25519 AAAA\ngpu2 ssh-ed25519 BBBB"
