@@ -62,9 +62,9 @@ func dockerAttribute() schema.Attribute {
 			"tls": tlsAttribute(),
 			"registries": schema.MapNestedAttribute{
 				MarkdownDescription: "Image registry credentials by host, such as `registry.example.com:5000` or " +
-					"`docker.io`. They are passed to the hosts of a Swarm or of `systemd` that pull; each host gets " +
-					"only those for the registries that it pulls from. Defaults to those in Docker's `config.json`. " +
-					"The guide \"Bare hosts\" says what is kept of them on hosts of `systemd`.",
+					"`docker.io`. Hosts that pull get those for the registries that they pull from. With " +
+					"`systemd`, every host of the cluster keeps a copy of the credentials that its groups and sweeps " +
+					"need, in files that only root can read. Defaults to those in Docker's `config.json`.",
 				Optional:   true,
 				Validators: []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
