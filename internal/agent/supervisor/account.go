@@ -11,14 +11,13 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/filestore"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/rights"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -62,53 +61,17 @@ func findAccount(name string) (*account, error) {
 		return nil, err
 	}
 	if a.gid != 0 { // systemd doesn't look for more groups then
-		a.groups, err = groupsOf(found)
+		a.groups, err = rights.Groups(found)
 	}
 	return a, err
 }
 
-// groupsOf returns the ID of a user's group, and those of the groups that list the user.
-func groupsOf(found *user.User) ([]uint32, error) {
-	ids, err := found.GroupIds()
-	if err != nil {
-		return nil, fmt.Errorf("reading the groups of user %q: %w", found.Username, err)
-	}
-	groups := make([]uint32, len(ids))
-	for i, id := range ids {
-		number, err := strconv.ParseUint(id, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		groups[i] = uint32(number)
-	}
-	return groups, nil
-}
-
-// do runs f with the account's rights to files, and no others: whatever the account's own processes have put there,
-// such as a link, f can't reach more than they can.
+// do runs f with the account's rights to files, and no others.
 func (a *account) do(f func() error) error {
 	if a == nil {
 		return f()
 	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this function
-		// Not unix.Setgroups, which would change all threads.
-		groups := unsafe.Pointer(unsafe.SliceData(a.groups)) //nolint:gosec // that is how a system call takes a list
-		_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(a.groups)), uintptr(groups), 0)
-		if errno != 0 {
-			done <- errno
-			return
-		}
-		_, errGroup := unix.SetfsgidRetGid(a.gid)
-		_, errUser := unix.SetfsuidRetUid(a.uid)
-		if err := errors.Join(errGroup, errUser); err != nil {
-			done <- err
-			return
-		}
-		done <- f()
-	}()
-	return <-done
+	return rights.As(a.uid, a.gid, a.groups, f)
 }
 
 // enter returns an error if the account can't make a folder its working directory.

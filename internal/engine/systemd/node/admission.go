@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/rights"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
@@ -80,10 +81,30 @@ func (p part) letIn(login *user.User, key string) error {
 	return statedir.WithFolder(p.dir.Root, func() error { return p.writeKeys(login, key) })
 }
 
-// writeKeys is letIn while no other cluster changes the file.
+// writeKeys is letIn while no other cluster changes the file. What is in a home can be a link to anywhere, so the file
+// is changed with the login's own rights, with which an SSH server reads it, too.
 func (p part) writeKeys(login *user.User, key string) error {
-	folder := filepath.Join(login.HomeDir, ".ssh")
-	file := filepath.Join(folder, "authorized_keys")
+	if login.Uid == strconv.Itoa(os.Geteuid()) {
+		return p.changeKeys(login, key)
+	}
+	uid, err := strconv.Atoi(login.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(login.Gid)
+	if err != nil {
+		return err
+	}
+	groups, err := rights.Groups(login)
+	if err != nil {
+		return err
+	}
+	return rights.As(uid, gid, groups, func() error { return p.changeKeys(login, key) })
+}
+
+// changeKeys is writeKeys with the login's rights.
+func (p part) changeKeys(login *user.User, key string) error {
+	file := filepath.Join(login.HomeDir, ".ssh", "authorized_keys")
 	before, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -106,25 +127,13 @@ func (p part) writeKeys(login *user.User, key string) error {
 	if after == string(before) || after == "\n" && len(before) == 0 {
 		return nil
 	}
-	return writeAs(login, folder, file, after)
+	return replace(file, after)
 }
 
-// writeAs replaces a user's authorized keys file atomically.
-func writeAs(login *user.User, folder, file, text string) (err error) {
-	uid, err := strconv.Atoi(login.Uid)
-	if err != nil {
-		return err
-	}
-	gid, err := strconv.Atoi(login.Gid)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(folder, 0o700); err == nil {
-		err = os.Chown(folder, uid, gid)
-		if err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
+// replace replaces an authorized keys file atomically.
+func replace(file, text string) (err error) {
+	folder := filepath.Dir(file)
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	temporary, err := os.CreateTemp(folder, ".authorized_keys-*")
@@ -138,7 +147,7 @@ func writeAs(login *user.User, folder, file, text string) (err error) {
 		}
 	}()
 	_, err = temporary.WriteString(text)
-	if err = errors.Join(err, temporary.Chown(uid, gid), temporary.Sync(), temporary.Close()); err != nil {
+	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temporary.Name(), file)
