@@ -1,8 +1,10 @@
 // Package filestore keeps versions of files on a host, each in a folder named by its digest:
 //
-//	<digest>/files/           the files, readable only by their owner, and read-only
+//	<digest>/files/           the files, read-only, and readable by everyone who can reach them
 //	<digest>/manifest.json    the list of files, and the stat data by which a change of one is noticed
 //	.part-*                   a version that is being written, or whose writer died
+//
+// Only the owner can reach them, until Open lets other users pass through the directory that holds the versions.
 //
 // A version appears by a rename, and none of its files changes in place, so a program that runs from it finds all of
 // them. What others add to its folder, such as compiled Python modules, is left alone, and removed with the version.
