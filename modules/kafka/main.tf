@@ -60,8 +60,23 @@ locals {
     var.conf,
   )
 
+  # The values are write-only: Terraform stores only the versions.
+  secrets = length(var.secrets) == 0 ? null : {
+    for name, secret in var.secrets : name => {
+      value   = var.secret_values[name]
+      version = secret.version
+      target  = secret.target
+      mode    = secret.mode
+    }
+  }
+
   # How a member is run, apart from its properties and its heap.
-  runtime = { java = var.java, libs = trimsuffix(var.libs, "/"), cluster_id = local.cluster_id }
+  runtime = {
+    java       = var.java
+    libs       = trimsuffix(var.libs, "/")
+    cluster_id = local.cluster_id
+    secrets    = length(var.secrets) == 0 ? null : local.container ? "/run/secrets" : "\"$CREDENTIALS_DIRECTORY\""
+  }
 }
 
 # A separate group: a broker needs a controller to shut down cleanly, so controllers start first and stop last.
@@ -70,6 +85,8 @@ resource "trainyard_group" "controllers" {
   name    = "${var.name}-controllers"
   image   = var.image
   env     = var.env
+
+  container = length(var.secrets) == 0 ? null : { secrets = local.secrets }
 
   roles = {
     controller = {
@@ -108,6 +125,8 @@ resource "trainyard_group" "this" {
   name    = var.name
   image   = var.image
   env     = var.env
+
+  container = length(var.secrets) == 0 ? null : { secrets = local.secrets }
 
   roles = {
     broker = {

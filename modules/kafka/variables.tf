@@ -72,6 +72,56 @@ variable "env" {
   }
 }
 
+variable "secrets" {
+  description = "Secrets for controllers and brokers, by name, as in a group's `container.secrets`: `version`, and `target` and `mode`. Containers find them in `/run/secrets/<name>`, other members on `systemd` in `$CREDENTIALS_DIRECTORY/<name>`, and both in `secrets/<name>` in their working directory. Not on `process`."
+  type = map(object({
+    version = string
+    target  = optional(string)
+    mode    = optional(string)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = length(var.secrets) == 0 || contains(["swarm", "systemd"], coalesce(var.cluster.engine, "process"))
+    error_message = "secrets has ${join(", ", formatlist("\"%s\"", keys(var.secrets)))}, but the engine \"${coalesce(var.cluster.engine, "process")}\" has no secrets: omit them, or use \"swarm\" or \"systemd\"."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.secrets) : can(regex("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$", name))])
+    error_message = "secrets has ${join(", ", [for name in keys(var.secrets) : "\"${name}\"" if !can(regex("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$", name))])}: names consist of at most 63 letters, digits, underscores, dots and hyphens, and start with a letter or digit."
+  }
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : try(trimspace(secret.version) != "", false)])
+    error_message = "secrets has no version for ${join(", ", [for name, secret in var.secrets : "\"${name}\"" if !try(trimspace(secret.version) != "", false)])}: a new value is only noticed by its version, so start with \"1\"."
+  }
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : secret.target == null ? true : can(regex("^/+[^/]", secret.target))])
+    error_message = "secrets has the target ${join(", ", [for secret in values(var.secrets) : "\"${coalesce(secret.target, "-")}\"" if secret.target == null ? false : !can(regex("^/+[^/]", secret.target))])}: it must be the absolute path of a file, such as \"/etc/kafka/password\"."
+  }
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : secret.mode == null ? true : can(regex("^0?[0-7]{3}$", secret.mode))])
+    error_message = "secrets has the mode ${join(", ", [for secret in values(var.secrets) : "\"${coalesce(secret.mode, "-")}\"" if secret.mode == null ? false : !can(regex("^0?[0-7]{3}$", secret.mode))])}: it must be permissions in octal digits, from \"0001\" to \"0777\"."
+  }
+}
+
+variable "secret_values" {
+  description = "Values of `secrets`, by name. They are in neither the plan nor the state. A new value takes effect when its `version` in `secrets` changes."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  sensitive   = true
+  ephemeral   = true
+
+  validation {
+    condition     = toset(keys(var.secrets)) == toset(keys(var.secret_values))
+    error_message = "secret_values must have a value for each name in secrets, and no others: ${length(var.secrets) == 0 ? "secrets has no names" : join(", ", formatlist("\"%s\"", keys(var.secrets)))}."
+  }
+}
+
 variable "mounts" {
   description = "Storage for all members, as in `trainyard_group`, such as for keys. Their data has its own storage: see `data_dir`."
   type = list(object({
@@ -96,7 +146,7 @@ variable "mounts" {
 }
 
 variable "conf" {
-  description = "Kafka properties for controllers and brokers, by name. They override those that the module sets. Values can be templates, such as `{{ .Host }}`."
+  description = "Kafka properties for controllers and brokers, by name. They override those that the module sets. Values can be templates, such as `{{ .Host }}`. Not for secrets, as they are stored in plain text: use `secrets`."
   type        = map(string)
   default     = {}
   nullable    = false

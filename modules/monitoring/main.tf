@@ -86,6 +86,16 @@ locals {
     }
   }
 
+  # The values are write-only: Terraform stores only the versions.
+  secrets = length(var.secrets) == 0 ? null : {
+    for name, secret in var.secrets : name => {
+      value   = var.secret_values[name]
+      version = secret.version
+      target  = secret.target
+      mode    = coalesce(secret.mode, "0444") # Prometheus runs as a separate user
+    }
+  }
+
   prometheus = {
     image = var.image
     port  = var.port
@@ -106,6 +116,7 @@ locals {
 
     container = {
       configs = merge(local.rule_files, { "prometheus.yml" = { target = "/etc/prometheus/prometheus.yml", content = local.prometheus_yml } })
+      secrets = local.secrets
       ports   = var.published_port == null ? null : { web = { target = var.port, published = var.published_port } }
     }
 

@@ -121,7 +121,7 @@ variable "scrape_interval" {
 }
 
 variable "scrape_configs" {
-  description = "Additional entries of `scrape_configs` in `prometheus.yml`, as objects: for dcgm-exporter, cAdvisor or your own program."
+  description = "Additional entries of `scrape_configs` in `prometheus.yml`, as objects: for dcgm-exporter, cAdvisor or your own program. Not for secrets, as they are stored in plain text: use `secrets` with `password_file` and the like."
   type        = any
   default     = []
   nullable    = false
@@ -135,6 +135,51 @@ variable "scrape_configs" {
   validation {
     condition     = length(distinct(concat(["trainyard", "trainyard-controller"], [for job in var.scrape_configs : try(job.job_name, "")]))) == 2 + length(var.scrape_configs)
     error_message = "scrape_configs has the job names ${jsonencode(try([for job in var.scrape_configs : try(job.job_name, null)], null))}: each must be unique, and \"trainyard\" and \"trainyard-controller\" are taken by the agents and the controller. Prometheus doesn't start if two jobs have the same name."
+  }
+}
+
+variable "secrets" {
+  description = "Secrets for Prometheus, by name, as in a group's `container.secrets`: `version`, and `target` and `mode`, which defaults to `0444` because Prometheus does not run as root. It finds them in `/run/secrets/<name>`, such as for a `password_file`."
+  type = map(object({
+    version = string
+    target  = optional(string)
+    mode    = optional(string)
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.secrets) : can(regex("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$", name))])
+    error_message = "secrets has ${join(", ", [for name in keys(var.secrets) : "\"${name}\"" if !can(regex("^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$", name))])}: names consist of at most 63 letters, digits, underscores, dots and hyphens, and start with a letter or digit."
+  }
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : try(trimspace(secret.version) != "", false)])
+    error_message = "secrets has no version for ${join(", ", [for name, secret in var.secrets : "\"${name}\"" if !try(trimspace(secret.version) != "", false)])}: a new value is only noticed by its version, so start with \"1\"."
+  }
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : secret.target == null ? true : can(regex("^/+[^/]", secret.target))])
+    error_message = "secrets has the target ${join(", ", [for secret in values(var.secrets) : "\"${coalesce(secret.target, "-")}\"" if secret.target == null ? false : !can(regex("^/+[^/]", secret.target))])}: it must be the absolute path of a file, such as \"/etc/prometheus/password\"."
+  }
+
+  validation {
+    condition     = alltrue([for secret in values(var.secrets) : secret.mode == null ? true : can(regex("^0?[0-7]{3}$", secret.mode))])
+    error_message = "secrets has the mode ${join(", ", [for secret in values(var.secrets) : "\"${coalesce(secret.mode, "-")}\"" if secret.mode == null ? false : !can(regex("^0?[0-7]{3}$", secret.mode))])}: it must be permissions in octal digits, from \"0001\" to \"0777\"."
+  }
+}
+
+variable "secret_values" {
+  description = "Values of `secrets`, by name. They are in neither the plan nor the state. A new value takes effect when its `version` in `secrets` changes."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+  sensitive   = true
+  ephemeral   = true
+
+  validation {
+    condition     = toset(keys(var.secrets)) == toset(keys(var.secret_values))
+    error_message = "secret_values must have a value for each name in secrets, and no others: ${length(var.secrets) == 0 ? "secrets has no names" : join(", ", formatlist("\"%s\"", keys(var.secrets)))}."
   }
 }
 

@@ -1,5 +1,5 @@
 terraform {
-  # As of 1.11 there are write-only values, which keep Grafana's password out of the state.
+  # As of 1.11 there are write-only values, which keep passwords out of the state.
   required_version = ">= 1.11"
 
   required_providers {

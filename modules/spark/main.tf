@@ -13,6 +13,9 @@ locals {
   brought  = local.gpus != null && !local.swarm
   folder   = local.swarm ? "/srv/spark" : one(trainyard_files.gpus[*].path)
   discover = local.gpus == null ? null : "${local.folder}/discover.sh"
+  configs = local.gpus == null || !local.swarm ? {} : {
+    discover = { target = local.discover, content = file("${path.module}/gpus/discover.sh"), mode = "0555" }
+  }
 
   images = compact([var.image, var.worker.image])
   mounts = coalesce(var.mounts, [])
@@ -93,6 +96,16 @@ locals {
     var.conf,
   )
 
+  # The values are write-only: Terraform stores only the versions.
+  secrets = length(var.secrets) == 0 ? null : {
+    for name, secret in var.secrets : name => {
+      value   = var.secret_values[name]
+      version = secret.version
+      target  = secret.target
+      mode    = secret.mode
+    }
+  }
+
   # On a Swarm, a member's name is its address; elsewhere, it is the host's, and if that is IPv6, it is in brackets.
   master = "${var.name}-master-0"
   host   = local.swarm ? local.master : try(regex("^(.*):[0-9]+$", trainyard_group.this.members[local.master])[0], null)
@@ -138,8 +151,9 @@ resource "trainyard_group" "this" {
       grace_period = "10s"
       restart      = { condition = "always" }
 
-      container = var.master.published_port == null ? null : {
-        ports = { web = { target = var.master.web_port, published = var.master.published_port } }
+      container = var.master.published_port == null && length(var.secrets) == 0 ? null : {
+        ports   = var.master.published_port == null ? null : { web = { target = var.master.web_port, published = var.master.published_port } }
+        secrets = local.secrets
       }
     }
 
@@ -164,8 +178,9 @@ resource "trainyard_group" "this" {
       grace_period = var.worker.grace_period
       restart      = { condition = "always" }
 
-      container = !local.swarm || local.gpus == null ? null : {
-        configs = { discover = { target = local.discover, content = file("${path.module}/gpus/discover.sh"), mode = "0555" } }
+      container = length(local.configs) + length(var.secrets) == 0 ? null : {
+        configs = length(local.configs) == 0 ? null : local.configs
+        secrets = local.secrets
       }
     }
   }

@@ -1,6 +1,6 @@
 terraform {
-  # Since 1.9, a variable's validation can refer to other variables.
-  required_version = ">= 1.9"
+  # As of 1.11 there are write-only values, which keep secrets out of the state.
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {

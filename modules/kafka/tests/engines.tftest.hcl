@@ -7,6 +7,10 @@ mock_provider "trainyard" {
   }
 }
 
+variables {
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
+}
+
 run "swarm" {
   variables {
     cluster    = { name = "lab", engine = "swarm" }

@@ -4,7 +4,8 @@
 mock_provider "trainyard" {}
 
 variables {
-  cluster = { name = "lab" }
+  cluster       = { name = "lab" }
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
 }
 
 run "policy" {

@@ -3,6 +3,10 @@
 
 provider "trainyard" {}
 
+variables {
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
+}
+
 run "cluster" {
   module {
     source = "./tests/cluster"

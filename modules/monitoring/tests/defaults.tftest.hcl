@@ -3,7 +3,8 @@
 mock_provider "trainyard" {}
 
 variables {
-  cluster = { name = "lab", engine = "swarm" }
+  cluster       = { name = "lab", engine = "swarm" }
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
 }
 
 run "defaults" {

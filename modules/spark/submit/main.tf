@@ -55,6 +55,16 @@ locals {
     local.properties,
   )
 
+  # The values are write-only: Terraform stores only the versions.
+  secrets = length(var.secrets) == 0 ? null : {
+    for name, secret in var.secrets : name => {
+      value   = var.secret_values[name]
+      version = secret.version
+      target  = secret.target
+      mode    = secret.mode
+    }
+  }
+
   # Digest of everything whose change submits the application again, except the cluster's size. While the cluster
   # changes, the address of its master and the path of the files can be unknown at plan, even if they stay the same: the
   # name of the cluster and the digest of the files stand for them.
@@ -70,6 +80,7 @@ locals {
     class    = var.class
     args     = var.args
     env      = var.env
+    secrets  = var.secrets
     conf     = local.properties
     workers  = var.workers
     executor = var.executor
@@ -134,7 +145,11 @@ resource "trainyard_group" "this" {
   )
   args        = var.args
   working_dir = local.brought ? local.folder : null
-  container   = length(local.configs) == 0 ? null : { configs = local.configs }
+
+  container = length(local.configs) + length(var.secrets) == 0 ? null : {
+    configs = length(local.configs) == 0 ? null : local.configs
+    secrets = local.secrets
+  }
 
   env = merge(
     local.swarm ? {} : { SPARK_LOCAL_IP = "{{ hostname .Address }}" }, # where the web UI listens

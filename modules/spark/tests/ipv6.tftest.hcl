@@ -2,6 +2,10 @@
 
 mock_provider "trainyard" {}
 
+variables {
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
+}
+
 run "bare_hosts" {
   variables {
     cluster   = { name = "lab", engine = "systemd", endpoint = "ssh://ops@[fd00::4]" }

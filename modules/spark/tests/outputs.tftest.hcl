@@ -6,6 +6,10 @@ mock_provider "trainyard" {
   }
 }
 
+variables {
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
+}
+
 run "containers_on_bare_hosts" {
   variables {
     cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }

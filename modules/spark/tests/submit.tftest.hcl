@@ -11,8 +11,9 @@ mock_provider "trainyard" {
 }
 
 variables {
-  cluster   = { name = "lab" }
-  autoscale = { max = 8 }
+  cluster       = { name = "lab" }
+  autoscale     = { max = 8 }
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
 }
 
 run "cluster" {}

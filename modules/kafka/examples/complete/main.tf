@@ -3,7 +3,7 @@
 # removed, both at 50 MiB/s.
 
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {

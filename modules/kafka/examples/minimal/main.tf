@@ -1,7 +1,7 @@
 # A controller and three brokers on this machine, as processes of /opt/kafka.
 
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {

@@ -3,7 +3,7 @@
 # data of removed workers are on an NFS export.
 
 terraform {
-  required_version = ">= 1.9"
+  required_version = ">= 1.11"
 
   required_providers {
     trainyard = {

@@ -13,6 +13,8 @@ variables {
     executor = { workers = 2, cores = 4, memory_mib = 4096 }
     capacity = { workers = 2, cores = 4, memory_mib = 4096 }
   }
+
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
 }
 
 run "all_workers" {

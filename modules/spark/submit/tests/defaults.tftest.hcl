@@ -7,7 +7,8 @@ mock_provider "trainyard" {
 }
 
 variables {
-  spark = { cluster = { name = "lab" }, master = "spark://127.0.0.1:7077" }
+  spark         = { cluster = { name = "lab" }, master = "spark://127.0.0.1:7077" }
+  secret_values = {} # an apply of a root module requires all of its ephemeral variables
 }
 
 run "defaults" {
