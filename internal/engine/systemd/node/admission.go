@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/rights"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
@@ -105,8 +108,11 @@ func (p part) writeKeys(login *user.User, key string) error {
 // changeKeys is writeKeys with the login's rights.
 func (p part) changeKeys(login *user.User, key string) error {
 	file := filepath.Join(login.HomeDir, ".ssh", "authorized_keys")
-	before, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	before, err := readKeys(file)
+	switch {
+	case key == "" && errors.Is(err, errUnusable):
+		return nil // a former login must not be able to keep the host in the cluster
+	case err != nil:
 		return err
 	}
 	mark := "trainyard cluster " + p.dir.Cluster
@@ -128,6 +134,32 @@ func (p part) changeKeys(login *user.User, key string) error {
 		return nil
 	}
 	return replace(file, after)
+}
+
+// errUnusable is wrapped by the error about an authorized keys file that no SSH server accepts either: one that its
+// login can't read, or that is no regular file.
+var errUnusable = errors.New("an SSH server can't use it")
+
+// readKeys reads an authorized keys file as an SSH server does: it doesn't wait for who writes to a named pipe.
+func readKeys(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+		return nil, fmt.Errorf("%w: %w", errUnusable, err)
+	case err != nil:
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file: %w", name, errUnusable)
+	}
+	return io.ReadAll(file)
 }
 
 // replace replaces an authorized keys file atomically.

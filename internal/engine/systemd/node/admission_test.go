@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
@@ -99,15 +101,33 @@ func TestLetInAsTheLogin(t *testing.T) {
 		ssh := filepath.Join(login.HomeDir, ".ssh")
 		must(os.WriteFile(secret, []byte("secret"), 0o600), os.Mkdir(ssh, 0o700), os.Chown(ssh, id, id),
 			os.Symlink(secret, filepath.Join(ssh, "authorized_keys")))
-		for _, key := range []string{"", "ssh-ed25519 key"} {
-			if err := p.letIn(login, key); !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("key %q: %v", key, err)
-			}
+		if err := p.letIn(login, "ssh-ed25519 key"); !errors.Is(err, fs.ErrPermission) {
+			t.Error(err)
 		}
+		must(p.letIn(login, "")) // there is no key to withdraw
 		if info, err := os.Lstat(filepath.Join(ssh, "authorized_keys")); err != nil || info.Mode().IsRegular() {
 			t.Errorf("the link is now %v, %v", info, err)
 		}
 	})
+
+	for name, place := range map[string]func(file string) error{
+		"unreadable": func(file string) error { return os.WriteFile(file, nil, 0) },
+		"named pipe": func(file string) error { return unix.Mkfifo(file, 0o600) },
+		"socket":     func(file string) error { return unix.Mknod(file, unix.S_IFSOCK|0o600, 0) },
+		"loop":       func(file string) error { return os.Symlink(file, file) },
+		"folder":     func(file string) error { return os.Mkdir(file, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home(t)
+			file := filepath.Join(login.HomeDir, ".ssh", "authorized_keys")
+			must(os.Mkdir(filepath.Dir(file), 0o700), os.Chown(filepath.Dir(file), id, id), place(file),
+				os.Lchown(file, id, id))
+			if err := p.letIn(login, "ssh-ed25519 key"); !errors.Is(err, errUnusable) {
+				t.Errorf("a key is let in: %v", err)
+			}
+			must(p.letIn(login, ""))
+		})
+	}
 
 	t.Run("link to a folder of root's", func(t *testing.T) {
 		folder := filepath.Join(home(t), "folder")
