@@ -17,9 +17,14 @@ type Cluster struct {
 	Endpoint string
 	// Name is empty for the only cluster there is.
 	Name string
+	// SSH is how to log in to its hosts.
+	SSH SSH
 }
 
-// AddFlags adds the flags that choose a cluster of one of the engines.
+// Settings are those that its engine is opened with.
+func (c Cluster) Settings() engine.Settings { return engine.Settings{SSH: c.SSH.SSHCredentials} }
+
+// AddFlags adds the flags that choose a cluster of one of the engines, and say how to log in to its hosts.
 func (c *Cluster) AddFlags(flags *flag.FlagSet, engines engine.Registry) {
 	flags.StringVar(&c.Engine, "engine", engines.Default(),
 		fmt.Sprintf("`engine` of the cluster: %s", strings.Join(engines.Names(), ", ")))
@@ -28,4 +33,5 @@ func (c *Cluster) AddFlags(flags *flag.FlagSet, engines engine.Registry) {
 			return d.Endpoint
 		})+"; if omitted, the engine's default")
 	flags.StringVar(&c.Name, "cluster", "", "`name` of the cluster; may be omitted if there is only one")
+	c.SSH.AddFlags(flags)
 }

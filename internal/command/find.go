@@ -22,14 +22,14 @@ func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, eng
 			return "", nil, err
 		}
 	}
-	e, err := driver.Open(domain.ClusterRef{Engine: c.Engine, Name: name, Endpoint: c.Endpoint}, engine.Settings{})
+	e, err := driver.Open(domain.ClusterRef{Engine: c.Engine, Name: name, Endpoint: c.Endpoint}, c.Settings())
 	if err != nil {
 		return "", nil, err
 	}
 	_, err = engine.Cluster(ctx, e)
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
-		names, err := driver.Clusters(ctx, c.Endpoint, engine.Settings{})
+		names, err := driver.Clusters(ctx, c.Endpoint, c.Settings())
 		if err != nil {
 			return "", nil, explained(err)
 		}
@@ -42,7 +42,7 @@ func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, eng
 
 // onlyOne returns the only cluster there is, or an error.
 func (c Cluster) onlyOne(ctx context.Context, driver engine.Driver) (string, error) {
-	names, err := driver.Clusters(ctx, c.Endpoint, engine.Settings{})
+	names, err := driver.Clusters(ctx, c.Endpoint, c.Settings())
 	switch {
 	case errors.Is(err, engine.ErrUnreachable):
 		return "", fmt.Errorf("%w; to wait for it, name the cluster with --cluster", err)

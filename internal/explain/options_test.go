@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestParse(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got != c.want {
+		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q: %+v (%v), want %+v", c.args, got, err, c.want)
 		}
 	}

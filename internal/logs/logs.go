@@ -78,7 +78,7 @@ func (f *follower) openPlanned(engines engine.Registry, in io.Reader) (err error
 			return fmt.Errorf("--member %q is not in the plan's group %q", member, f.group)
 		}
 	}
-	f.engine, err = engines.Open(f.target.cluster, engine.Settings{})
+	f.engine, err = engines.Open(f.target.cluster, f.options.cluster.Settings())
 	return err
 }
 

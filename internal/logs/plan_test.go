@@ -1,12 +1,14 @@
 package logs
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // group returns the change of a group as terraform show -json prints it.
@@ -91,4 +93,26 @@ func FuzzTargetOf(f *testing.F) {
 			t.Errorf("%+v is found", found)
 		}
 	})
+}
+
+// TestPlannedOverSSH: the cluster of a plan is reached as the flags say.
+func TestPlannedOverSSH(t *testing.T) {
+	var used engine.Settings
+	engines := engine.Registry{"systemd": {
+		Open: func(_ domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
+			used = settings
+			return &fake{}, nil
+		},
+	}}
+	in := `{"format_version":"1.2","resource_changes":[` +
+		group("mnist", `{"name":"lab","engine":"systemd","endpoint":"ssh://ops@gpu1"}`, `{"run":"7"}`) + `]}`
+	var out bytes.Buffer
+	args := []string{"--plan", "-", "--jump-host", "ops@bastion"}
+	if err := Run(t.Context(), args, engines, strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	want := engine.Settings{SSH: engine.SSHCredentials{JumpHost: "ops@bastion"}}
+	if diff := cmp.Diff(want, used); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestParse(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got != c.want {
+		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q: %+v (%v), want %+v", c.args, got, err, c.want)
 		}
 	}
