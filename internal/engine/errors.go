@@ -16,6 +16,9 @@ var (
 	ErrNotFormed = errors.New("not a cluster")
 	// ErrUnreachable is wrapped by the errors of calls that could not reach what runs the members.
 	ErrUnreachable = errors.New("can't be reached")
+	// ErrRefused is wrapped by the errors of calls that failed because a host and we don't accept each other, for lack
+	// of a right or a key. It doesn't pass by itself.
+	ErrRefused = errors.New("refused")
 	// ErrLockLost is wrapped by the release error of a lock that its holder did not have the whole time.
 	ErrLockLost = errors.New("it was not held throughout: another run may have changed the same objects; plan again")
 	// ErrLockUnreleased is wrapped by the release error of a lock that its holder had the whole time, if nothing could

@@ -177,10 +177,13 @@ func (f *follower) run(ctx context.Context) error {
 			trouble = nil
 		case !f.passes(err):
 			return err
-		case trouble == nil:
+		case trouble == nil, refused(err) && !refused(trouble):
 			trouble, since = err, start
 			f.warn("trying again: %v", err)
-		case (f.begun || f.triggers == nil) && time.Since(since) > engine.OutagePatience:
+		case time.Since(since) <= engine.OutagePatience:
+		case f.triggers != nil && !f.begun && !refused(err): // the apply may still create the hosts
+			trouble = nil
+		default:
 			return fmt.Errorf("failing for %s: %w", engine.OutagePatience, err)
 		}
 		engine.WaitPace.Rest(ctx, start)
@@ -194,6 +197,9 @@ func (f *follower) run(ctx context.Context) error {
 func (f *follower) awaits(err error) bool {
 	return f.triggers != nil && !f.begun && errors.Is(err, engine.ErrNotFound)
 }
+
+// refused reports whether an error means that a host answers, but can't be logged in to.
+func refused(err error) bool { return errors.Is(err, engine.ErrRefused) }
 
 // passes reports whether an error may pass soon.
 func (f *follower) passes(err error) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
 // fake is the engine of a cluster with the group of [found], whose members have these logs.
@@ -23,8 +24,8 @@ type fake struct {
 
 	observed []domain.Observed
 	logs     map[string]string
-	// down is the error of reads of the store; nil for none.
-	down error
+	// down returns the error of a read of the store; nil for none.
+	down func() error
 }
 
 // rest embeds the engine one level deeper, so that the store's methods take precedence.
@@ -37,7 +38,7 @@ func (*fake) Watch(context.Context) (<-chan struct{}, error)               { ret
 
 func (f *fake) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
 	if f.down != nil {
-		return engine.Item{}, f.down
+		return engine.Item{}, f.down()
 	}
 	return f.Memory.Get(ctx, key)
 }
@@ -115,10 +116,12 @@ func TestUnreadLog(t *testing.T) {
 	}
 }
 
+func unreachable() error { return fmt.Errorf("host gpu1 %w", engine.ErrUnreachable) }
+
 // TestFollowOutage: an outage from the start is shown at once, and ends the command once it has lasted too long.
 func TestFollowOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		follow, _, warnings := following(t, &fake{down: fmt.Errorf("host gpu1 %w", engine.ErrUnreachable)})
+		follow, _, warnings := following(t, &fake{down: unreachable})
 		ctx, stop := context.WithTimeout(t.Context(), 2*engine.OutagePatience)
 		defer stop()
 		began := time.Now()
@@ -132,10 +135,53 @@ func TestFollowOutage(t *testing.T) {
 	})
 }
 
+// TestFollowCreated: hosts that an apply may still create are awaited for as long as it takes. Why is shown at once,
+// and repeated.
+func TestFollowCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		follow, _, warnings := following(t, &fake{down: unreachable})
+		follow.triggers = map[string]string{"run": "7"}
+		ctx, stop := context.WithTimeout(t.Context(), engine.OutagePatience*5/2)
+		defer stop()
+		if err := follow.run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ends with %v", err)
+		}
+		if want := strings.Repeat("logs: trying again: host gpu1 can't be reached\n", 3); warnings.String() != want {
+			t.Errorf("the warnings are %q", warnings)
+		}
+	})
+}
+
+// TestFollowRefused: that a host has appeared, and refuses the login, is shown at once. It ends the command once it has
+// lasted too long.
+func TestFollowRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		appears := time.Now().Add(engine.OutagePatience * 3 / 2)
+		follow, _, warnings := following(t, &fake{down: func() error {
+			if time.Now().Before(appears) {
+				return unreachable()
+			}
+			return fmt.Errorf("%w: %w", unreachable(), sshclient.ErrHostKeyUnknown)
+		}})
+		follow.triggers = map[string]string{"run": "7"}
+		ctx, stop := context.WithTimeout(t.Context(), 3*engine.OutagePatience)
+		defer stop()
+		err := follow.run(ctx)
+		waited := time.Since(appears)
+		if !errors.Is(err, sshclient.ErrHostKeyUnknown) || waited < engine.OutagePatience ||
+			waited > engine.OutagePatience*11/10 {
+			t.Errorf("%s after it has appeared: %v", waited, err)
+		}
+		if shown := strings.Count(warnings.String(), "host key unknown"); shown != 1 {
+			t.Errorf("the warnings are %q", warnings)
+		}
+	})
+}
+
 // TestFollowPlanned: before the apply of a plan, a missing group is awaited without a word.
 func TestFollowPlanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		follow, _, warnings := following(t, &fake{down: engine.ErrNotFound})
+		follow, _, warnings := following(t, &fake{down: func() error { return engine.ErrNotFound }})
 		follow.triggers = map[string]string{"run": "7"}
 		ctx, stop := context.WithTimeout(t.Context(), 2*engine.OutagePatience)
 		defer stop()

@@ -8,18 +8,20 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Reasons why a host can't be reached, wrapped by the errors of calls.
+// Reasons why a host can't be reached, wrapped by the errors of calls. All but a timeout are [engine.ErrRefused].
 var (
 	// ErrHostKeyUnknown is for a host that is in no known_hosts file.
-	ErrHostKeyUnknown = errors.New("host key unknown")
+	ErrHostKeyUnknown = fmt.Errorf("%w: host key unknown", engine.ErrRefused)
 	// ErrHostKeyChanged is for a host whose key differs from the one in the known_hosts files.
-	ErrHostKeyChanged = errors.New("host key changed")
+	ErrHostKeyChanged = fmt.Errorf("%w: host key changed", engine.ErrRefused)
 	// ErrHostKeyRevoked is for a host whose key is marked @revoked in a known_hosts file.
-	ErrHostKeyRevoked = errors.New("host key revoked")
+	ErrHostKeyRevoked = fmt.Errorf("%w: host key revoked", engine.ErrRefused)
 	// ErrPermissionDenied is for a host that accepts none of our keys, and for something that we may not open.
-	ErrPermissionDenied = errors.New("permission denied")
+	ErrPermissionDenied = fmt.Errorf("%w: permission denied", engine.ErrRefused)
 	// ErrTimeout is for a host that doesn't answer within the time limit for connecting.
 	ErrTimeout = errors.New("no answer in time")
 )

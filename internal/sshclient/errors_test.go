@@ -6,7 +6,21 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
+
+// TestRefused: a host that answers, and can't be logged in to, is told apart from one that doesn't answer.
+func TestRefused(t *testing.T) {
+	for kind, want := range map[error]bool{
+		ErrHostKeyUnknown: true, ErrHostKeyChanged: true, ErrHostKeyRevoked: true, ErrPermissionDenied: true,
+		ErrTimeout: false,
+	} {
+		if got := errors.Is(At("gpu1", Failed(kind, "failed")), engine.ErrRefused); got != want {
+			t.Errorf("%v: refused %t, want %t", kind, got, want)
+		}
+	}
+}
 
 func TestConnectFailure(t *testing.T) {
 	system := func(errno syscall.Errno) error { return os.NewSyscallError("connect", errno) }

@@ -59,13 +59,9 @@ func (e *Engine) excuse(
 ) {
 	const summary = "Host unreachable"
 	at, host := domain.Path{"hosts", domain.Key(name), "address"}, hosts[name]
-	refused := slices.ContainsFunc([]error{
-		sshclient.ErrHostKeyUnknown, sshclient.ErrHostKeyChanged, sshclient.ErrHostKeyRevoked,
-		sshclient.ErrPermissionDenied,
-	}, func(reason error) bool { return errors.Is(err, reason) })
 	p, _ := e.place(ctx) // without it, no host is excused
 	known, joined := p.hosts[name]
-	if refused || !joined || known.Address != host.Address {
+	if errors.Is(err, engine.ErrRefused) || !joined || known.Address != host.Address {
 		problems.Add(at, summary, "%v", err)
 		return
 	}

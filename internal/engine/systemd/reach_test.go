@@ -63,6 +63,12 @@ func TestErrorsNameTheHost(t *testing.T) {
 			func(net.Conn) (net.Conn, error) { return nil, failed("port 22 refuses connections") },
 			unreachable + "port 22 refuses connections", engine.ErrUnreachable,
 		},
+		"unknown": {
+			func(net.Conn) (net.Conn, error) {
+				return nil, sshclient.At("ops@gpu1", sshclient.Failed(sshclient.ErrHostKeyUnknown, "its key is unknown"))
+			},
+			unreachable + "its key is unknown", engine.ErrRefused,
+		},
 		"silent": {
 			func(conn net.Conn) (net.Conn, error) { return conn, nil },
 			unreachable + errNoGreeting.Error(), engine.ErrUnreachable,
