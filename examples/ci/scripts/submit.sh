@@ -7,6 +7,7 @@ tf show -json "$work/plan" >"$work/plan.json"
 providers=${TF_DATA_DIR:-.terraform}/providers
 program=$(find -L "$providers" -type f -name 'terraform-provider-trainyard*' | sort -V | tail -n 1)
 set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
+set -- "$@" ${TRAINYARD_JUMP_HOST:+--jump-host "$TRAINYARD_JUMP_HOST"}
 "$program" "$@"
 "$program" "$@" --follow &
 follower=$!

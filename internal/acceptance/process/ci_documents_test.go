@@ -68,6 +68,27 @@ func TestCIScriptRunsNewestProvider(t *testing.T) {
 	}
 }
 
+// The log is followed on hosts behind a jump host, and for a group of several.
+func TestCIScriptFollows(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(ciExamples, "scripts/submit.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^set -- .*$`).FindAllString(string(script), -1)
+	for variables, want := range map[string]string{
+		"": "logs|--plan|/work dir/plan.json|",
+		"TRAINYARD_JUMP_HOST=ops@bastion TRAINYARD_GROUP=job": "logs|--plan|/work dir/plan.json|job|" +
+			"--jump-host|ops@bastion|",
+		"TRAINYARD_JUMP_HOST= TRAINYARD_GROUP=": "logs|--plan|/work dir/plan.json|",
+	} {
+		cmd := exec.Command("sh", "-euc", "work='/work dir'\n"+strings.Join(lines, "\n")+"\nprintf '%s|' \"$@\"")
+		cmd.Env = append(cmd.Environ(), strings.Fields(variables)...)
+		if args, err := cmd.Output(); err != nil || string(args) != want {
+			t.Errorf("with %q: %q (%v), want %q", variables, args, err, want)
+		}
+	}
+}
+
 // unindented removes the indentation of the first line from all lines.
 func unindented(text string) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
