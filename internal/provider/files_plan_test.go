@@ -250,6 +250,25 @@ func TestFilesThatCannotBePlanned(t *testing.T) {
 	}
 }
 
+// An error about the source names the files, as far as their name is known.
+func TestUnreadableFilesAreNamed(t *testing.T) {
+	l := newFilesLab(t, "gpu1")
+	known := l.files("process", map[string]tftypes.Value{"source": providertest.Text(l.source + "/none")})
+	for want, attribute := range map[string]string{
+		`Unable to plan files "code"`: "cluster", "Unable to plan files": "name",
+	} {
+		config := maps.Clone(known)
+		config[attribute] = tftypes.NewValue(config[attribute].Type(), tftypes.UnknownValue)
+		_, diagnostics := l.plan(theFiles, config, nil)
+		if len(diagnostics) != 1 {
+			t.Fatalf("%s unknown: got %v", attribute, details(diagnostics))
+		}
+		if got := diagnostics[0].Summary; got != want {
+			t.Errorf("%s unknown: got %q, want %q", attribute, got, want)
+		}
+	}
+}
+
 // What is applied is what was planned, and what a failed apply has left on hosts is in the state.
 func TestFilesThatFail(t *testing.T) {
 	l := newFilesLab(t, "gpu1", "gpu2")

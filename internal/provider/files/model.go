@@ -42,8 +42,13 @@ func (m Model) Limits() timeouts.Value { return m.Timeouts }
 // IdentityData returns the resource's identity.
 func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
 
-// Title names the resource in errors.
-func (m Model) Title() string { return fmt.Sprintf("files %q", m.Name.ValueString()) }
+// Title names the resource in errors, if its name is known.
+func (m Model) Title() string {
+	if m.Name.IsUnknown() {
+		return "files"
+	}
+	return fmt.Sprintf("files %q", m.Name.ValueString())
+}
 
 func (m Model) address() resourcekit.ItemAddress {
 	return resourcekit.ItemAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Name: m.Name.ValueString()}

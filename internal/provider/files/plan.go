@@ -55,6 +55,7 @@ func (r *filesResource) ModifyPlan(
 	case resourcekit.SettledAttributes(req.Plan.Raw, append([]string{"cluster", "name"}, computed...)...):
 		// The digest depends on neither, and others may depend on it.
 		var spec domain.Files
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &planned.Name)...)
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &spec.Source)...)
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("excludes"), &spec.Excludes)...)
 		planned.read(ctx, spec, &resp.Diagnostics)
