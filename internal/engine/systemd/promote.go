@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
@@ -29,6 +30,8 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 		return "", "", fmt.Errorf("host %s has the store of cluster %q, and can be reached: to move the store, "+
 			"set role = \"manager\" on another host in the configuration, and run terraform apply",
 			p.ledger.Store, e.ref.Name)
+	case errors.Is(err, engine.ErrUnreachable): // it names the host
+		return "", "", err
 	case err != nil:
 		return "", "", fmt.Errorf("%s: %w", h.Name(), err)
 	case holds:

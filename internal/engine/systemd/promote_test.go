@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
 // TestPromoteAgain: once the store has moved, a promotion that failed can be repeated: it starts the controller.
@@ -21,6 +22,21 @@ func TestPromoteAgain(t *testing.T) {
 	r.ref.Endpoint = "ssh://gpu2"
 	if _, _, err := r.Promote(t.Context()); err == nil || !strings.Contains(err.Error(), "can be reached") {
 		t.Errorf("on another host: %v", err)
+	}
+}
+
+// TestPromoteToAbsent: the error for a host that can't be reached, or is not in the cluster, names it once.
+func TestPromoteToAbsent(t *testing.T) {
+	for absence, want := range map[error]string{
+		engine.ErrUnreachable: "gpu2 can't be reached: ", relay.ErrOutside: "gpu2: " + relay.ErrOutside.Error(),
+	} {
+		r := newRack(t, map[string]error{"gpu1": engine.ErrUnreachable, "gpu2": absence})
+		r.ref.Endpoint = "ssh://gpu2"
+		_, _, err := r.Promote(t.Context())
+		if !errors.Is(err, absence) || !strings.HasPrefix(err.Error(), want) ||
+			strings.Count(err.Error(), "gpu2") != 1 {
+			t.Errorf("it ends with %v, want %s", err, want)
+		}
 	}
 }
 
