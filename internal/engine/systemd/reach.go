@@ -171,23 +171,16 @@ func installing(
 }
 
 // update installs our programs on a host. What runs there keeps running.
-func (r *reach) update(ctx context.Context, client *sshclient.Client) error {
-	to := nameless{client}
-	found, err := facts.Read(ctx, to)
+func (r *reach) update(ctx context.Context, client facts.Runner) error {
+	found, err := facts.Read(ctx, client)
 	if err != nil {
-		return err
+		return unnamed(err)
 	}
-	return r.program.install(ctx, to, found)
+	return r.program.install(ctx, nameless{client}, found)
 }
 
 // nameless runs commands on a host with errors that don't name it, as those of its [relay.Client] do.
 type nameless struct{ facts.Runner }
-
-// Hold connects.
-func (n nameless) Hold(ctx context.Context) (release func(), err error) {
-	release, err = n.Runner.Hold(ctx)
-	return release, unnamed(err)
-}
 
 // RunInput runs a command.
 func (n nameless) RunInput(ctx context.Context, command string, stdin io.Reader) ([]byte, error) {

@@ -129,17 +129,41 @@ func (r rejecting) RunInput(context.Context, string, io.Reader) ([]byte, error) 
 
 // TestUpdateErrors: errors of an update of a host, which its client names, don't name it again, and say what failed.
 func TestUpdateErrors(t *testing.T) {
-	to := nameless{rejecting{err: sshclient.At("ops@gpu1", sshclient.Failed(nil, "the connection broke"))}}
+	to := rejecting{err: sshclient.At("ops@gpu1", sshclient.Failed(nil, "the connection broke"))}
 	file := install.File{From: filepath.Join(t.TempDir(), "trainyard")}
 	if err := os.WriteFile(file.From, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := facts.Read(t.Context(), to)
+	err := (&reach{}).update(t.Context(), to)
 	if err == nil || err.Error() != "the connection broke" {
 		t.Errorf("reading facts: %v", err)
 	}
-	err = install.Install(t.Context(), to, facts.Facts{}, file)
+	err = install.Install(t.Context(), nameless{to}, facts.Facts{}, file)
 	if err == nil || err.Error() != "copying "+file.From+": the connection broke" {
+		t.Errorf("installing: %v", err)
+	}
+}
+
+// echoing is a host that prints something else than the facts.
+type echoing struct{ rejecting }
+
+// Host is its name.
+func (echoing) Host() sshclient.Host { return sshclient.Host{User: "ops", Name: "gpu1", Port: 22} }
+
+// RunInput prints that.
+func (echoing) RunInput(context.Context, string, io.Reader) ([]byte, error) {
+	return []byte("Hello\n"), nil
+}
+
+// TestUpdateErrorsOfOurs: neither do errors of an update that no command has returned.
+func TestUpdateErrorsOfOurs(t *testing.T) {
+	err := (&reach{}).update(t.Context(), echoing{})
+	if err == nil || !strings.HasPrefix(err.Error(), "querying the host: ") {
+		t.Errorf("reading facts: %v", err)
+	}
+	file := install.File{From: "/srv/trainyard", Program: facts.Program{Bytes: 1}}
+	err = install.Install(t.Context(), nameless{echoing{}}, facts.Facts{}, file)
+	if err == nil || !strings.HasPrefix(err.Error(), "copying /srv/trainyard: the disk is full") {
 		t.Errorf("installing: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ package facts
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -151,7 +150,7 @@ func Read(ctx context.Context, host Runner) (Facts, error) {
 	}
 	f, err := Parse(output)
 	if err != nil {
-		return Facts{}, fmt.Errorf("%s: %w", host.Host(), err)
+		return Facts{}, sshclient.At(host.Host().String(), &sshclient.Failure{Text: err.Error(), Cause: err})
 	}
 	f.Address = host.Host().String()
 	f.Apart = apart(f.Clock, asked, answered)

@@ -25,7 +25,7 @@ func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...Fil
 	room := f.Home.FreeBytes
 	for _, file := range missing {
 		if room -= file.Bytes; room < 0 {
-			return noRoom(host, file, fmt.Errorf("%d MiB free", f.Home.FreeBytes>>20))
+			return noRoom(file, fmt.Errorf("%d MiB free", f.Home.FreeBytes>>20))
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -36,10 +36,10 @@ func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...Fil
 }
 
 // noRoom adds advice to the error of an upload that may have failed for lack of space.
-func noRoom(host facts.Runner, file File, err error) error {
-	return fmt.Errorf("copying %s to %s: the disk is full, and %s needs %d MiB: %w; "+
+func noRoom(file File, err error) error {
+	return fmt.Errorf("copying %s: the disk is full, and %s needs %d MiB: %w; "+
 		"free some space, and run terraform apply again",
-		file.From, host.Host(), layout.Programs, file.Bytes>>20+1, err)
+		file.From, layout.Programs, file.Bytes>>20+1, err)
 }
 
 // receive installs its input as the file with the digest $2 and the name $3 in the folder $1. It is one line without
@@ -73,7 +73,7 @@ func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) er
 	case ended != nil && ended.ExitStatus() == otherDigest:
 		return fmt.Errorf("copying %s: %w; the file was changed meanwhile: run terraform apply again", file.From, err)
 	case says("No space left on device"), says("Disk quota exceeded"):
-		return noRoom(host, file, err)
+		return noRoom(file, err)
 	}
 	return fmt.Errorf("copying %s: %w", file.From, err)
 }
