@@ -156,7 +156,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	must(t, err)
 	for _, node := range s.bed.Nodes {
 		u := usage.Hosts[node.Name]
-		if strings.Contains(u.Reason, "Client.Timeout exceeded") {
+		if strings.Contains(u.Reason, "Client.Timeout") {
 			u = s.usage(e, node).Hosts[node.Name]
 		}
 		if u.Reason != "" || u.MemoryMiB.P95 == nil {
