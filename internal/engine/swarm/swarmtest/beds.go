@@ -52,12 +52,12 @@ func OnBeds(t *testing.T, run func(t *testing.T, bed *testbed.Bed)) {
 	})
 }
 
-// lastSubnet numbers the subnets of clusters on shared beds.
-var lastSubnet atomic.Int32
+// subnets counts the subnets that clusters on shared beds got.
+var subnets atomic.Uint32
 
-// OwnSubnet returns the first two bytes of a subnet that no other test has, such as 10.131. They lie between
-// 10.64.0.0/10, from which the engine chooses undeclared ones, and the bed's own.
-func OwnSubnet() string { return fmt.Sprintf("10.%d", 130+lastSubnet.Add(1)) }
+// OwnSubnet returns the first two bytes of a subnet that no other test has, such as 10.131. There are 69, between
+// 10.64.0.0/10, from which the engine chooses undeclared ones, and the bed's own: repeated tests get them in turn.
+func OwnSubnet() string { return fmt.Sprintf("10.%d", 131+(subnets.Add(1)-1)%69) }
 
 // MemberImage is the image of the members' program on shared beds.
 const MemberImage = "trainyard/member:faults"
