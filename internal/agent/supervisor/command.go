@@ -98,8 +98,8 @@ func replaceFile(folder *os.Root, file domain.File, owner *account) error {
 	_, err = to.WriteString(file.Content)
 	if err == nil && owner != nil {
 		err = to.Chown(owner.uid, owner.gid)
-		if errors.Is(err, fs.ErrPermission) && !isOurs(to) {
-			err = nil // on an NFS where root is somebody else: the member has the file elsewhere, too
+		if errors.Is(err, fs.ErrPermission) && !onlyOurs(to) {
+			err = nil // on a FAT, or on an NFS where root is somebody else: the member has the file elsewhere, too
 		}
 	}
 	if err = errors.Join(err, to.Close()); err == nil {
@@ -111,8 +111,9 @@ func replaceFile(folder *os.Root, file domain.File, owner *account) error {
 	return err
 }
 
-// isOurs reports whether a new file belongs to the user that this process runs as.
-func isOurs(file *os.File) bool {
+// onlyOurs reports whether a new file can be read only by the user that this process runs as.
+func onlyOurs(file *os.File) bool {
 	var found unix.Stat_t
-	return unix.Fstat(int(file.Fd()), &found) != nil || int(found.Uid) == os.Geteuid()
+	err := unix.Fstat(int(file.Fd()), &found)
+	return err != nil || int(found.Uid) == os.Geteuid() && found.Mode&unix.S_IROTH == 0
 }

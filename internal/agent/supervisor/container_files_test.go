@@ -135,6 +135,23 @@ func TestKeepOnNFS(t *testing.T) {
 	}
 }
 
+// TestOnlyOurs: on a FAT, where root can't change owners and the mount's options set all modes, a file may be for all.
+func TestOnlyOurs(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), newName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for mode, want := range map[os.FileMode]bool{0o755: false, 0o600: true} {
+		if err := file.Chmod(mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := onlyOurs(file); got != want {
+			t.Errorf("with mode %o: %t", mode, got)
+		}
+	}
+}
+
 // TestKeepWithoutChown: where root lacks the right to change owners on a disk of its own, a copy that the member's user
 // can't read is an error, and isn't left behind.
 func TestKeepWithoutChown(t *testing.T) {
