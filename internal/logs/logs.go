@@ -70,7 +70,7 @@ func (f *follower) openPlanned(engines engine.Registry, in io.Reader) (err error
 		defer file.Close()
 		in = file
 	}
-	if f.target, err = targetOf(in, f.name, engines.Default()); err != nil {
+	if f.target, err = targetOf(in, f.name, engines); err != nil {
 		return err
 	}
 	for _, member := range f.members {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // target is the group whose logs are written.
@@ -37,13 +38,13 @@ type plan struct {
 				} `json:"cluster"`
 				Triggers map[string]string `json:"triggers"`
 			} `json:"after"`
+			AfterUnknown json.RawMessage `json:"after_unknown"`
 		} `json:"change"`
 	} `json:"resource_changes"`
 }
 
-// targetOf returns the group with this name in a plan, or the only one for "". engine is the default for a
-// cluster that names none.
-func targetOf(from io.Reader, group, engine string) (target, error) {
+// targetOf returns the group with this name in a plan, or the only one for "".
+func targetOf(from io.Reader, group string, engines engine.Registry) (target, error) {
 	var p plan
 	if err := json.NewDecoder(from).Decode(&p); err != nil {
 		return target{}, fmt.Errorf("--plan: not the output of terraform show -json: %w", err)
@@ -63,9 +64,13 @@ func targetOf(from io.Reader, group, engine string) (target, error) {
 			continue
 		}
 		in := after.Cluster
-		ref := domain.ClusterRef{Name: in.Name, Engine: cmp.Or(in.Engine, engine), Endpoint: in.Endpoint}
+		ref := domain.ClusterRef{Name: in.Name, Engine: cmp.Or(in.Engine, engines.Default()), Endpoint: in.Endpoint}
 		if after.Name == "" || ref.Name == "" {
 			return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before apply", r.Address)
+		}
+		if unknownEndpoint(r.Change.AfterUnknown) && len(engines[ref.Engine].Schemes) > 0 {
+			return target{}, fmt.Errorf("--plan: the endpoint of the cluster of %s is not known before apply: set one "+
+				"that is, such as endpoint = \"ssh://ops@gpu1\"", r.Address)
 		}
 		if len(after.Triggers) == 0 {
 			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before apply, so its next run "+
@@ -84,4 +89,14 @@ func targetOf(from io.Reader, group, engine string) (target, error) {
 		return target{}, fmt.Errorf("--plan: it has several groups: choose one of %s", strings.Join(names, ", "))
 	}
 	return found[0], nil
+}
+
+// unknownEndpoint reports whether the endpoint of a group's cluster is among what is unknown of the group.
+func unknownEndpoint(unknown json.RawMessage) bool {
+	var of struct {
+		Cluster struct {
+			Endpoint bool `json:"endpoint"`
+		} `json:"cluster"`
+	}
+	return json.Unmarshal(unknown, &of) == nil && of.Cluster.Endpoint // true or false stand for a whole value
 }

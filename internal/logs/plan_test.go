@@ -20,7 +20,13 @@ func group(name, cluster, triggers string) string {
 
 func TestTargetOf(t *testing.T) {
 	const lab = `{"name":"lab","engine":"swarm","endpoint":"ssh://ops@gpu1"}`
-	const deleted = `{"address":"trainyard_group.old","mode":"managed","type":"trainyard_group","change":{"actions":["delete"],"after":null}}`
+	// unknown is the change of a group of a cluster whose endpoint is unknown.
+	unknown := func(engine string) string {
+		known := group("mnist", `{"name":"lab","engine":"`+engine+`"}`, `{"run":"7"}`)
+		return strings.TrimSuffix(known, "}}") + `,"after_unknown":{"cluster":{"endpoint":true}}}}`
+	}
+	engines := engine.Registry{"process": {Default: true}, "swarm": {Schemes: []string{"ssh"}}}
+	const deleted = `{"address":"trainyard_group.old","mode":"managed","type":"trainyard_group","change":{"actions":["delete"],"after":null,"after_unknown":false}}`
 	const data = `{"address":"data.trainyard_group.mnist","mode":"data","type":"trainyard_group","change":{"after":{"name":"other"}}}`
 	const cluster = `{"address":"trainyard_cluster.lab","mode":"managed","type":"trainyard_cluster","change":{"after":{"name":"lab"}}}`
 	for name, c := range map[string]struct {
@@ -59,10 +65,18 @@ func TestTargetOf(t *testing.T) {
 			changes: []string{group("mnist", "{}", `{"run":"7"}`)},
 			refused: "the names of module.a.trainyard_group.mnist and its cluster are not known",
 		},
+		"unknown endpoint": {
+			changes: []string{unknown("swarm")},
+			refused: "the endpoint of the cluster of module.a.trainyard_group.mnist is not known",
+		},
+		"unknown, as there is none": {
+			changes: []string{unknown("process")},
+			want:    target{domain.ClusterRef{Name: "lab", Engine: "process"}, "mnist", map[string]string{"run": "7"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := `{"format_version":"1.2","resource_changes":[` + strings.Join(c.changes, ",") + `]}`
-			got, err := targetOf(strings.NewReader(text), c.group, "process")
+			got, err := targetOf(strings.NewReader(text), c.group, engines)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) {
 					t.Fatalf("%v, which does not say %q", err, c.refused)
@@ -78,7 +92,7 @@ func TestTargetOf(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"", "{}", "Terraform will perform the following actions"} {
-		if _, err := targetOf(strings.NewReader(text), "", "process"); err == nil ||
+		if _, err := targetOf(strings.NewReader(text), "", engines); err == nil ||
 			!strings.Contains(err.Error(), "not the output of terraform show -json") {
 			t.Errorf("of %q: %v", text, err)
 		}
@@ -88,7 +102,7 @@ func TestTargetOf(t *testing.T) {
 func FuzzTargetOf(f *testing.F) {
 	f.Add(`{"format_version":"1.2","resource_changes":[` + group("mnist", `{"name":"lab"}`, `{"run":"7"}`) + `]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		found, err := targetOf(strings.NewReader(text), "", "process")
+		found, err := targetOf(strings.NewReader(text), "", engine.Registry{"process": {Default: true}})
 		if err == nil && (found.group == "" || found.cluster.Name == "" || len(found.triggers) == 0) {
 			t.Errorf("%+v is found", found)
 		}
