@@ -528,7 +528,7 @@ variable "autoscale" {
 }
 
 variable "tensorboard" {
-  description = "TensorBoard for `log_dir`, as a separate group: `{}` uses the defaults. It has no password: `port` is open to anyone who can reach the members, and `published_port` to anyone who can reach its host in the Swarm."
+  description = "TensorBoard for `log_dir`, as a separate group: `{}` uses the defaults. `image` defaults to the module's, which has to include TensorBoard: TensorFlow's own images don't. It has no password: `port` is open to anyone who can reach the members, and `published_port` to anyone who can reach its host in the Swarm."
   type = object({
     image          = optional(string)
     command        = optional(list(string), ["tensorboard"])

@@ -50,12 +50,13 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 	}
 }
 
-// A training that resumes with other steps per epoch reports the mean loss of the steps that are left.
+// A training that resumes with other steps per epoch reports the mean loss of the steps that are left. It takes no
+// TensorBoard to write checkpoints and summaries.
 func TestSystemMultiworkerPartialEpoch(t *testing.T) {
-	logs := t.TempDir()
+	logs, hidden := t.TempDir(), withoutTensorBoard(t)
 	train := func(steps int) (joined, epoch rankLine) {
 		config := fmt.Sprintf(`{"cluster":{"worker":[%q]},"task":{"type":"worker","index":0}}`, freeAddress(t))
-		command := trainer(t, config, fmt.Sprintf("STEPS_PER_EPOCH=%d", steps), "LOG_DIR="+logs)
+		command := trainer(t, config, fmt.Sprintf("STEPS_PER_EPOCH=%d", steps), "LOG_DIR="+logs, "PYTHONPATH="+hidden)
 		var failed bytes.Buffer
 		command.Stderr = &failed
 		output, err := command.Output()
@@ -96,6 +97,17 @@ func trainer(t *testing.T, config string, settings ...string) *exec.Cmd {
 		"LEARNING_RATE=0.00001", "SEED=1", "TF_CONFIG=" + config,
 	}, settings)
 	return command
+}
+
+// withoutTensorBoard returns a folder that hides TensorBoard as PYTHONPATH: TensorFlow is installed without it.
+func withoutTensorBoard(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	missing := filepath.Join(folder, "tensorboard.py")
+	if err := os.WriteFile(missing, []byte("raise ModuleNotFoundError(__name__)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // freeAddress returns an address of this machine at which nobody listens.

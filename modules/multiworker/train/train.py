@@ -107,6 +107,12 @@ def hits(logits, labels):
     return tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1, output_type=tf.int32), labels), tf.float32))
 
 
+def summary(**values):
+    """Returns values for TensorBoard. tf.summary.scalar fails if it isn't installed, as it isn't with TensorFlow."""
+    scalars = [tf.compat.v1.Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+    return tf.compat.v1.Summary(value=scalars).SerializeToString()
+
+
 class Files:
     """The files of worker 0. The others have none, so no storage has to be shared."""
 
@@ -133,11 +139,10 @@ class Files:
 
     def save(self, epoch, loss, accuracy):
         if self.checkpoints:
-            with self.summaries.as_default():
-                tf.summary.scalar("loss", loss, step=epoch)
-                tf.summary.scalar("accuracy", accuracy, step=epoch)
-            self.summaries.flush()
             self.checkpoints.save(self.training.done())
+            with self.summaries.as_default():
+                tf.summary.experimental.write_raw_pb(summary(loss=loss, accuracy=accuracy), step=epoch)
+            self.summaries.flush()
 
     def finish(self):
         if self.model_dir:

@@ -59,6 +59,12 @@ class Model(tf.Module):
         return tf.reduce_mean(tf.cast(tf.equal(guesses, labels), tf.float32))
 
 
+def summary(**values):
+    """Returns values for TensorBoard. tf.summary.scalar fails if it isn't installed, as it isn't with TensorFlow."""
+    scalars = [tf.compat.v1.Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+    return tf.compat.v1.Summary(value=scalars).SerializeToString()
+
+
 def coordinate(resolver):
     train_steps = int(os.environ["TRAIN_STEPS"])
     batch_size = int(os.environ["BATCH_SIZE"])
@@ -98,12 +104,12 @@ def coordinate(resolver):
         if first:  # the first round traces all functions, so it doesn't show how long a step takes
             round_steps = max(1, round(count * say_every / (now - begin)))
         first = first or now
-        if summaries:
-            with summaries.as_default():
-                tf.summary.scalar("loss", loss, step=done)
         if saved and now - last_save > save_every:
             saved.save(done)
             last_save = now
+        if summaries:
+            with summaries.as_default():
+                tf.summary.experimental.write_raw_pb(summary(loss=loss), step=done)
 
     if saved:
         saved.save(done)

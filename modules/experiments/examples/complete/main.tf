@@ -51,6 +51,12 @@ resource "trainyard_image" "rl" {
   build   = { context = "${path.module}/../../train" }
 }
 
+resource "trainyard_image" "tensorboard" {
+  cluster = trainyard_cluster.lab
+  name    = "tensorboard:1"
+  build   = { context = "${path.module}/tensorboard" }
+}
+
 module "pricing" {
   source = "../.."
 
@@ -73,7 +79,7 @@ module "pricing" {
 
   results     = { path = "/srv/results", collect_to = "results" }
   mounts      = [{ source = "/mnt/nas/results", target = "/srv/results" }]
-  tensorboard = { image = "tensorflow/tensorflow:2.21.0", published_port = 16006 }
+  tensorboard = { image = trainyard_image.tensorboard.image_id, published_port = 16006 }
   on_finish   = { url = var.webhook }
 }
 

@@ -29,6 +29,13 @@ resource "trainyard_gpu_pool" "training" {
   select  = { max_per_host = 2 }
 }
 
+# TensorFlow's own images don't include TensorBoard.
+resource "trainyard_image" "tensorboard" {
+  cluster = trainyard_cluster.lab
+  name    = "tensorboard:1"
+  build   = { context = "${path.module}/../.." }
+}
+
 module "mnist" {
   source = "../.."
 
@@ -62,9 +69,14 @@ module "mnist" {
   # Adds workers until one more gains less than a tenth of what each has contributed so far.
   autoscale = { min = 1, max = 4, threshold = 0.1, settle = "2m" }
 
-  log_dir     = "/srv/mnist"
-  mounts      = [{ source = "/mnt/nas/mnist", target = "/srv/mnist" }]
-  tensorboard = { published_port = 16006, placement = { hosts = ["cpu1"] } }
+  log_dir = "/srv/mnist"
+  mounts  = [{ source = "/mnt/nas/mnist", target = "/srv/mnist" }]
+
+  tensorboard = {
+    image          = trainyard_image.tensorboard.image_id
+    published_port = 16006
+    placement      = { hosts = ["cpu1"] }
+  }
 }
 
 output "chief" {
