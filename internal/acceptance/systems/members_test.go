@@ -50,18 +50,18 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 	}
 }
 
-// A training that resumes with other steps per epoch reports the mean loss of the steps that are left. It takes no
-// TensorBoard to write checkpoints and summaries.
-func TestSystemMultiworkerPartialEpoch(t *testing.T) {
+// A training that resumes with other steps per epoch reports the mean loss of the steps that are left, and one that
+// resumes with another learning rate uses it. It takes no TensorBoard to write checkpoints and summaries.
+func TestSystemMultiworkerResumed(t *testing.T) {
 	logs, hidden := t.TempDir(), withoutTensorBoard(t)
-	train := func(steps int) (joined, epoch rankLine) {
+	train := func(settings ...string) (joined, epoch rankLine) {
 		config := fmt.Sprintf(`{"cluster":{"worker":[%q]},"task":{"type":"worker","index":0}}`, freeAddress(t))
-		command := trainer(t, config, fmt.Sprintf("STEPS_PER_EPOCH=%d", steps), "LOG_DIR="+logs, "PYTHONPATH="+hidden)
+		command := trainer(t, config, append(settings, "LOG_DIR="+logs, "PYTHONPATH="+hidden)...)
 		var failed bytes.Buffer
 		command.Stderr = &failed
 		output, err := command.Output()
 		if err != nil {
-			t.Fatalf("%d steps: %v\n%s%s", steps, err, output, &failed)
+			t.Fatalf("%s: %v\n%s%s", settings, err, output, &failed)
 		}
 		for text := range strings.Lines(string(output)) {
 			var line rankLine
@@ -77,12 +77,17 @@ func TestSystemMultiworkerPartialEpoch(t *testing.T) {
 		}
 		return joined, epoch
 	}
-	_, whole := train(6)
-	joined, partial := train(8)
+	_, whole := train("STEPS_PER_EPOCH=6")
+	joined, partial := train("STEPS_PER_EPOCH=8")
 	// The learning rate is so low that steps differ only by their examples.
 	if joined.Step != 6 || whole.Loss == 0 || partial.Loss < whole.Loss/2 || partial.Loss > 2*whole.Loss {
 		t.Errorf("after %+v, training resumes with %+v, and says %+v: want step 6, and about the same loss",
 			whole, joined, partial)
+	}
+	joined, faster := train("STEPS_PER_EPOCH=8", "EPOCHS=4", "LEARNING_RATE=0.02")
+	if joined.Step != 8 || faster.Epoch != 4 || faster.Loss > whole.Loss*3/4 {
+		t.Errorf("after %+v, training resumes with %+v, and says %+v: want step 8, and the loss to fall with the "+
+			"higher learning rate", partial, joined, faster)
 	}
 }
 

@@ -167,6 +167,7 @@ def main():
     training = Training(strategy, int(os.environ["BATCH_SIZE"]))
     files = Files(training) if rank == 0 else None
     start = files.load() if files else None
+    training.optimizer.learning_rate = float(os.environ["LEARNING_RATE"])  # a checkpoint has its own
     training.share()
     origin = {"start": start} if start else {}
     took = round(time.monotonic() - started, 3)
