@@ -251,6 +251,11 @@ variable "worker" {
   }
 
   validation {
+    condition     = var.command != null || try(coalesce(var.worker.gpus.count, 1), 1) <= 1
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}, but the module's own program uses one GPU per worker: omit it, and increase worker.replicas instead, or set command to a program that uses several."
+  }
+
+  validation {
     condition     = var.worker.gpus == null || var.network == null
     error_message = "worker.gpus uses the pool \"${try(var.worker.gpus.pool, "")}\" of cluster, but with network the workers run in a separate cluster: omit worker.gpus or network."
   }

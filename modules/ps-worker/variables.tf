@@ -288,6 +288,11 @@ variable "worker" {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
     error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
+
+  validation {
+    condition     = var.command != null || try(coalesce(var.worker.gpus.count, 1), 1) <= 1
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}, but the module's own programs use one GPU per worker: omit it, and increase worker.replicas instead, or set command to a program that uses several."
+  }
 }
 
 variable "chief" {

@@ -143,10 +143,11 @@ run "program_of_an_image" {
     cluster = { name = "lab", engine = "swarm" }
     image   = "trainer:1.2"
     command = ["/trainer"]
+    worker  = { gpus = { pool = "v100", count = 2 } }
   }
 
   assert {
-    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container == null
+    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container == null && trainyard_group.this.roles.worker.gpus.count == 2
     error_message = "The image's program must run as configured."
   }
 }

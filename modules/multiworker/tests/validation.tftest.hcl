@@ -322,6 +322,16 @@ run "no_gpus" {
   expect_failures = [var.worker]
 }
 
+run "more_gpus_than_the_program_uses" {
+  command = plan
+
+  variables {
+    worker = { gpus = { pool = "v100", count = 2 } }
+  }
+
+  expect_failures = [var.worker]
+}
+
 run "gpus_of_another_cluster" {
   command = plan
 
