@@ -67,20 +67,15 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
 		last = max(last, one.Step)
 	}
 	cluster, _ := p.cluster(w, f.hosts)
-	attributes += fmt.Sprintf("  train_steps = %d\n  wait_for    = \"completed\"\n", last+psLastSteps)
+	attributes += fmt.Sprintf("  train_steps = %d\n", last+psLastSteps)
 	if err := p.configure(w, cluster, f, attributes); err != nil {
 		return found, err
 	}
 	if _, err := w.apply(ctx); err != nil {
 		return found, err
 	}
-	group, err := reconcile.Reconciler{Engine: e}.Read(ctx, "mnist")
-	if err != nil {
+	if found.ended, err = awaitEnd(ctx, e); err != nil {
 		return found, err
-	}
-	found.ended = group.Progress.Phase == domain.PhaseCompleted
-	for _, o := range group.Observed {
-		found.ended = found.ended && o.State != domain.StateRunning
 	}
 	_, err = w.plan(ctx)
 	found.unchanged = err == nil
@@ -113,6 +108,25 @@ func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]i
 		}
 		if err := pause(ctx, time.Second); err != nil {
 			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// awaitEnd reports whether the training completes in time, and all its members end.
+func awaitEnd(ctx context.Context, e engine.Engine) (ended bool, err error) {
+	patient, cancel := context.WithTimeout(ctx, psWorkerPatience)
+	defer cancel()
+	for {
+		group, err := reconcile.Reconciler{Engine: e}.Read(ctx, "mnist")
+		if err != nil {
+			return false, err
+		}
+		ended = group.Progress.Phase == domain.PhaseCompleted
+		for _, o := range group.Observed {
+			ended = ended && o.State != domain.StateRunning
+		}
+		if ended || pause(patient, time.Second) != nil {
+			return ended, ctx.Err()
 		}
 	}
 }

@@ -389,7 +389,7 @@ variable "train_steps" {
 }
 
 variable "wait_for" {
-  description = "What an apply waits for: `running` (all members run) or `completed` (training has completed)."
+  description = "What an apply waits for: `running` (all members run) or `completed` (training has completed; not with `autoscale`)."
   type        = string
   default     = "running"
   nullable    = false
@@ -402,6 +402,11 @@ variable "wait_for" {
   validation {
     condition     = var.wait_for != "completed" || var.train_steps > 0
     error_message = "wait_for is \"completed\", but with train_steps = 0 training never completes: set train_steps, or set wait_for to \"running\"."
+  }
+
+  validation {
+    condition     = var.wait_for != "completed" || var.autoscale == null
+    error_message = "wait_for is \"completed\", but autoscale is set: its policy would only be created after training has completed, and never add a worker. Set wait_for to \"running\", or omit autoscale."
   }
 }
 

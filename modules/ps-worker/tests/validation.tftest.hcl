@@ -451,6 +451,19 @@ run "wait_for_accuracy" {
   expect_failures = [var.wait_for]
 }
 
+run "wait_for_the_end_before_a_policy" {
+  command = plan
+
+  variables {
+    train_steps = 2000
+    wait_for    = "completed"
+    log_dir     = "/srv/logs"
+    autoscale   = { max = 4 }
+  }
+
+  expect_failures = [var.wait_for]
+}
+
 run "wait_for_the_end_of_a_service" {
   command = plan
 
