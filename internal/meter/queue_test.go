@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,6 +48,32 @@ func TestLengthAt(t *testing.T) {
 		if got, err := lengthAt([]byte(body), "a", false); err == nil ||
 			!strings.Contains(err.Error(), "not valid JSON") || len(err.Error()) > 2*shownBytes {
 			t.Errorf("%.20q has the length %v, %v", body, got, err)
+		}
+	}
+}
+
+// TestApplicationsAtASparkMaster: the paths of the module spark count the applications that a master reports, by name,
+// and the others.
+func TestApplicationsAtASparkMaster(t *testing.T) {
+	waiting, err := os.ReadFile("testdata/spark_master.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const idle = `{"activeapps" : [ ], "status" : "ALIVE"}`
+	for path, want := range map[string]float64{
+		"activeapps.#":                                                         3,
+		`activeapps.#(name=="fares")#|#`:                                       1,
+		`activeapps.#(name=="fare")#|#`:                                        0,
+		`activeapps.#(name!="fares")#|#`:                                       2,
+		`activeapps.#(name!="fares")#|#(name!="trips")#|#`:                     1,
+		`activeapps.#(name!="fares")#|#(name!="fare")#|#`:                      2,
+		`activeapps.#(name!="arrears")#|#(name!="fares")#|#(name!="trips")#|#`: 0,
+	} {
+		if got, err := lengthAt(waiting, path, false); err != nil || got != want {
+			t.Errorf("at %s there is %v, %v; want %v", path, got, err, want)
+		}
+		if got, err := lengthAt([]byte(idle), path, false); err != nil || got != 0 {
+			t.Errorf("at %s of an idle master there is %v, %v; want 0", path, got, err)
 		}
 	}
 }

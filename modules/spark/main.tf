@@ -111,6 +111,9 @@ locals {
   host   = local.swarm ? local.master : try(regex("^(.*):[0-9]+$", trainyard_group.this.members[local.master])[0], null)
   web    = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
 
+  # Selects the applications without a number of their own in autoscale.applications.
+  others = join("", [for name in keys(try(var.autoscale.applications, {})) : "#(name!=\"${name}\")#|"])
+
   port = "--port \"$TRAINYARD_PORT\" --host \"$${TRAINYARD_ADDRESS%:*}\""
 }
 
@@ -192,7 +195,7 @@ resource "trainyard_group" "this" {
 }
 
 # Only an application itself knows how many workers it wants. So the policy looks the number up by the application's
-# name, or treats all applications alike. The largest count that a metric asks for is used.
+# name, and treats all others alike. The largest count that a metric asks for is used.
 resource "trainyard_autoscaling_policy" "this" {
   count = var.autoscale == null ? 0 : 1
 
@@ -207,7 +210,7 @@ resource "trainyard_autoscaling_policy" "this" {
   metrics = merge(
     {
       applications = {
-        source    = { queue = { http = { url = "${local.web}/json/", path = "activeapps.#" } } }
+        source    = { queue = { http = { url = "${local.web}/json/", path = "activeapps.${local.others}#" } } }
         algorithm = { queue = { per_member = 1 / var.autoscale.workers_per_application, cool_down = var.autoscale.idle } }
       }
     },

@@ -174,11 +174,11 @@ func sparkReadme(t *testing.T) string {
 	return config
 }
 
-// An application that wants more workers than there are gets them before it starts. While it runs no worker is removed,
-// even if the policy wants fewer by then; afterwards they are.
+// An application that wants more workers than there are, and fewer than others, gets them before it starts. While it
+// runs no worker is removed, even if the policy wants fewer by then; afterwards they are.
 func TestSystemSparkPolicy(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
-	config := func(perApplication int) string {
+	config := func(workers int) string {
 		return fmt.Sprintf(`
 terraform {
   required_providers {
@@ -193,7 +193,7 @@ resource "trainyard_cluster" "lab" {
 module "spark" {
   source    = "./modules/spark"
   cluster   = trainyard_cluster.lab
-  autoscale = { max = 3, workers_per_application = %d, idle = "1s", interval = "1s" }
+  autoscale = { max = 3, workers_per_application = 3, applications = { fares = %d }, idle = "1s", interval = "1s" }
   %s
 }
 
@@ -207,7 +207,7 @@ module "fares" {
   conf     = { "spark.ui.enabled" = "false" }
   wait_for = "running"
 }
-`, perApplication, fmt.Sprintf(sparkPorts, "", ""))
+`, workers, fmt.Sprintf(sparkPorts, "", ""))
 	}
 	l.Write("main.tf", config(2))
 	l.Must("get")

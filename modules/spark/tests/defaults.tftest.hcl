@@ -94,7 +94,7 @@ run "defaults" {
 
 run "policy" {
   variables {
-    autoscale = { min = 0, max = 8, workers_per_application = 4, applications = { fares = 2 } }
+    autoscale = { min = 0, max = 8, workers_per_application = 4, applications = { fares = 2, trips = 1 } }
   }
 
   assert {
@@ -104,13 +104,13 @@ run "policy" {
 
   assert {
     condition = (
-      trainyard_autoscaling_policy.this[0].metrics.applications.source.queue.http == { url = "http://127.0.0.1:8080/json/", path = "activeapps.#" }
+      trainyard_autoscaling_policy.this[0].metrics.applications.source.queue.http == { url = "http://127.0.0.1:8080/json/", path = "activeapps.#(name!=\"fares\")#|#(name!=\"trips\")#|#" }
       && trainyard_autoscaling_policy.this[0].metrics.applications.algorithm.queue.per_member == 0.25
       && trainyard_autoscaling_policy.this[0].metrics.application-fares.source.queue.http.path == "activeapps.#(name==\"fares\")#|#"
       && trainyard_autoscaling_policy.this[0].metrics.application-fares.algorithm.queue.per_member == 0.5
-      && length(trainyard_autoscaling_policy.this[0].metrics) == 2
+      && length(trainyard_autoscaling_policy.this[0].metrics) == 3
     )
-    error_message = "The policy must count the applications that the master reports."
+    error_message = "The policy must count the applications that the master reports: those with a number of their own, and the others."
   }
 
   assert {
@@ -126,6 +126,19 @@ run "policy" {
   assert {
     condition     = output.executor.workers == 4 && output.executor.applications.fares == 2 && output.capacity.workers == 8 && !output.capacity.dry_run
     error_message = "An application gets as many workers as the policy provides for it."
+  }
+}
+
+run "policy_for_all_applications" {
+  command = plan
+
+  variables {
+    autoscale = { max = 8 }
+  }
+
+  assert {
+    condition     = join(" ", keys(trainyard_autoscaling_policy.this[0].metrics)) == "applications" && trainyard_autoscaling_policy.this[0].metrics.applications.source.queue.http.path == "activeapps.#"
+    error_message = "Without numbers by name, the policy must count all applications."
   }
 }
 
