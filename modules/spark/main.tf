@@ -49,7 +49,10 @@ locals {
   )
   worker_conf = merge(
     local.metrics,
-    { "spark.worker.cleanup.enabled" = "true" }, # removes folders of applications that have ended
+    {
+      "spark.worker.cleanup.enabled" = "true" # removes folders of applications that have ended
+      "spark.port.maxRetries"        = "256"  # the next free port for the web UI of each worker on a host
+    },
     local.gpus == null ? {} : {
       "spark.worker.resource.gpu.amount"          = tostring(local.gpu_count)
       "spark.worker.resource.gpu.discoveryScript" = local.discover

@@ -256,7 +256,7 @@ variable "master" {
 }
 
 variable "worker" {
-  description = "The workers: what each offers to applications (`cores`, `memory_mib`), their number (`replicas`, 2 by default; omit it with `autoscale`), `port` (any free one by default), `web_port`, `scratch_dir` for data that applications spill, `grace_period`, `image`, `gpus` (`pool`, `count`, `memory_mib`, and `per_task`: GPUs per task), and, as for `master`, `conf`, `daemon_memory_mib`, `env`, `resources`, `placement` and `mounts`."
+  description = "The workers: what each offers to applications (`cores`, `memory_mib`), their number (`replicas`, 2 by default; omit it with `autoscale`), `port` (any free one by default), `web_port` (other workers on the host take the next free ones), `scratch_dir` for data that applications spill, `grace_period`, `image`, `gpus` (`pool`, `count`, `memory_mib`, and `per_task`: GPUs per task), and, as for `master`, `conf`, `daemon_memory_mib`, `env`, `resources`, `placement` and `mounts`."
   type = object({
     replicas          = optional(number)
     cores             = optional(number, 1)

@@ -4,6 +4,7 @@ package systems_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,9 +176,17 @@ func sparkReadme(t *testing.T) string {
 }
 
 // An application that wants more workers than there are, and fewer than others, gets them before it starts. While it
-// runs no worker is removed, even if the policy wants fewer by then; afterwards they are.
+// runs no worker is removed, even if the policy wants fewer by then; afterwards they are. All ports that Spark's own
+// limit allows for the web UIs of workers are taken, as by other workers on the host.
 func TestSystemSparkPolicy(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
+	for port := range 17 {
+		taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 17090+port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+	}
 	config := func(workers int) string {
 		return fmt.Sprintf(`
 terraform {

@@ -41,6 +41,7 @@ locals {
       "spark.scheduler.minRegisteredResourcesRatio"       = "1.0"
       "spark.scheduler.maxRegisteredResourcesWaitingTime" = local.gang_timeout
 
+      "spark.port.maxRetries"        = "256"   # the next free port for the web UI of each driver on a host
       "spark.ui.showConsoleProgress" = "false" # only useful in a terminal
     },
     var.spark.conf,

@@ -46,14 +46,14 @@ run "defaults" {
 
   assert {
     condition = (
-      endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, ".path=/metrics/prometheus -Dspark.worker.cleanup.enabled=true")
+      endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, ".path=/metrics/prometheus -Dspark.port.maxRetries=256 -Dspark.worker.cleanup.enabled=true")
       && trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == join(" ", [
         "-Dspark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
         "-Dspark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
       ])
       && trainyard_group.this.env.PYSPARK_PYTHON == "python3"
     )
-    error_message = "Only metrics and the cleanup of folders may be configured."
+    error_message = "Only metrics, the cleanup of folders and web UIs of many workers on a host may be configured."
   }
 
   assert {
@@ -209,7 +209,7 @@ run "history" {
   variables {
     history = { dir = "/srv/events" }
     master  = { recovery_dir = "/srv/recovery" }
-    worker  = { scratch_dir = "/mnt/nvme", conf = { "spark.worker.cleanup.enabled" = "false" } }
+    worker  = { scratch_dir = "/mnt/nvme", conf = { "spark.worker.cleanup.enabled" = "false", "spark.port.maxRetries" = "32" } }
     env     = { SPARK_LOCAL_IP = "0.0.0.0" }
   }
 
@@ -234,7 +234,7 @@ run "history" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.worker.env.SPARK_LOCAL_DIRS == "/mnt/nvme" && endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, " -Dspark.worker.cleanup.enabled=false")
+    condition     = trainyard_group.this.roles.worker.env.SPARK_LOCAL_DIRS == "/mnt/nvme" && endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, " -Dspark.port.maxRetries=32 -Dspark.worker.cleanup.enabled=false")
     error_message = "The user's scratch_dir and conf must take precedence."
   }
 }

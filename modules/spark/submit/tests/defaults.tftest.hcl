@@ -28,7 +28,7 @@ run "defaults" {
   assert {
     condition = alltrue([for setting in [
       "spark.cores.max=2", "spark.executor.cores=1", "spark.executor.memory=1024m", "spark.driver.memory=1024m", "spark.scheduler.minRegisteredResourcesRatio=1.0",
-      "spark.scheduler.maxRegisteredResourcesWaitingTime=1800000ms", "spark.driver.host={{ hostname .Address }}", "spark.driver.port={{ .Port }}",
+      "spark.scheduler.maxRegisteredResourcesWaitingTime=1800000ms", "spark.driver.host={{ hostname .Address }}", "spark.driver.port={{ .Port }}", "spark.port.maxRetries=256",
     ] : contains(trainyard_group.this.command, setting)])
     error_message = "The application must wait for two executors."
   }
@@ -49,7 +49,7 @@ run "what_the_cluster_says" {
       executor = { workers = 4, applications = { fares = 3 }, cores = 2, memory_mib = 2048 }
       runtime  = { bin = "/opt/spark/bin/", env = { JAVA_HOME = "/opt/java", SPARK_LOCAL_IP = "0.0.0.0", WORKERS = "9" } }
     }
-    conf         = { "spark.executor.cores" = "1" }
+    conf         = { "spark.executor.cores" = "1", "spark.port.maxRetries" = "32" }
     gang_timeout = "1h30m0.5s"
     retries      = 2
     deadline     = "2h"
@@ -62,7 +62,7 @@ run "what_the_cluster_says" {
   }
 
   assert {
-    condition     = contains(trainyard_group.this.command, "spark.plugins=com.nvidia.spark.SQLPlugin") && contains(trainyard_group.this.command, "spark.executor.cores=1") && contains(trainyard_group.this.command, "spark.scheduler.maxRegisteredResourcesWaitingTime=5400500ms")
+    condition     = contains(trainyard_group.this.command, "spark.plugins=com.nvidia.spark.SQLPlugin") && contains(trainyard_group.this.command, "spark.executor.cores=1") && contains(trainyard_group.this.command, "spark.port.maxRetries=32") && contains(trainyard_group.this.command, "spark.scheduler.maxRegisteredResourcesWaitingTime=5400500ms")
     error_message = "The application's properties must override the cluster's."
   }
 
