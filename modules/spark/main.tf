@@ -26,6 +26,38 @@ locals {
     }] : [],
   ])
 
+  # Folders that members read again, or others, by input: with the image of these members, and mounts that may hold it.
+  folders = {
+    "master.recovery_dir" = {
+      path   = var.master.recovery_dir
+      image  = var.image
+      mounts = { mounts = local.mounts, "master.mounts" = coalesce(var.master.mounts, []) }
+    }
+    "history.dir" = {
+      path   = try(var.history.dir, null)
+      image  = var.image
+      mounts = { mounts = local.mounts }
+    }
+    "shuffle_dir" = {
+      path   = var.shuffle_dir
+      image  = try(coalesce(var.worker.image, var.image), null)
+      mounts = { mounts = local.mounts, "worker.mounts" = coalesce(var.worker.mounts, []) }
+    }
+  }
+
+  # Those that containers neither keep nor share. A folder is in the mount with the longest target that it begins with:
+  # the last one, as keys are sorted.
+  lost = {
+    for name, folder in local.folders : name => folder
+    if folder.path != null && (local.swarm || var.cluster.engine == "systemd" && folder.image != null)
+    && !try(alltrue(reverse([
+      for target, keeps in {
+        for mount in concat(values(folder.mounts)...) :
+        "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs" && !coalesce(mount.read_only, false)...
+      } : keeps if startswith("${folder.path}/", target)
+    ])[0]), false)
+  }
+
   # By default, web UIs listen at all addresses of their host. Containers on a Swarm have networks of their own.
   env = merge(
     { PYSPARK_PYTHON = var.python },
@@ -195,6 +227,13 @@ resource "trainyard_group" "this" {
   priority   = var.priority
   triggers   = var.triggers
   timeouts   = var.timeouts
+
+  lifecycle {
+    precondition {
+      condition     = length(local.lost) == 0
+      error_message = join("\n", [for name, folder in local.lost : "${name} is \"${folder.path}\", but members are containers, which neither keep nor share it: it must be in the target of a writable mount of type bind or volume, in ${join(" or ", keys(folder.mounts))}."])
+    }
+  }
 }
 
 # Only an application itself knows how many workers it wants. So the policy looks the number up by the application's

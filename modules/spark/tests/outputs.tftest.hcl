@@ -15,6 +15,7 @@ run "containers_on_bare_hosts" {
     cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
     image   = "spark:4"
     worker  = { gpus = { pool = "v100" }, mounts = [{ source = "/mnt/nas", target = "/mnt/nas" }] }
+    mounts  = [{ source = "/srv/events", target = "/srv/events" }]
     history = { dir = "/srv/events" }
   }
 
@@ -29,7 +30,7 @@ run "containers_on_bare_hosts" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only && trainyard_group.this.roles.master.mounts == null
+    condition     = trainyard_group.this.roles.worker.mounts[2].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[2].read_only && length(trainyard_group.this.roles.master.mounts) == 1
     error_message = "Workers' containers must see the script."
   }
 
