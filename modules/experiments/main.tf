@@ -28,6 +28,10 @@ locals {
   }
 
   results = coalesce(var.results.path, local.swarm ? "/results" : "results")
+
+  # Whether a mount shares what runs write with TensorBoard, by target. A folder is in the mount with the longest target
+  # that it begins with: the last one, as keys are sorted.
+  shown = { for mount in coalesce(var.mounts, []) : "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs"... }
 }
 
 resource "trainyard_files" "this" {
@@ -144,4 +148,11 @@ resource "trainyard_group" "tensorboard" {
   }
 
   completion = { when = "never" }
+
+  lifecycle {
+    precondition {
+      condition     = !local.swarm && (var.cluster.engine != "systemd" || var.image == null && var.tensorboard.image == null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${local.results}/", target)])[0]), false)
+      error_message = "results.path is \"${local.results}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
+    }
+  }
 }
