@@ -44,17 +44,11 @@ resource "trainyard_gpu_pool" "a40" {
   on_foreign_process  = "ignore"
 }
 
-# The module's own program with NumPy, built on the host, without a registry.
+# The module's own program with NumPy and TensorBoard, built on the host, without a registry.
 resource "trainyard_image" "rl" {
   cluster = trainyard_cluster.lab
   name    = "experiments:1"
   build   = { context = "${path.module}/../../train" }
-}
-
-resource "trainyard_image" "tensorboard" {
-  cluster = trainyard_cluster.lab
-  name    = "tensorboard:1"
-  build   = { context = "${path.module}/tensorboard" }
 }
 
 module "pricing" {
@@ -79,7 +73,7 @@ module "pricing" {
 
   results     = { path = "/srv/results", collect_to = "results" }
   mounts      = [{ source = "/mnt/nas/results", target = "/srv/results" }]
-  tensorboard = { image = trainyard_image.tensorboard.image_id, published_port = 16006 }
+  tensorboard = { published_port = 16006 }
   on_finish   = { url = var.webhook }
 }
 
