@@ -39,9 +39,10 @@ variable "spark" {
   })
   nullable = false
 
+  # The output of a module spark is null for a refresh while its master is missing.
   validation {
-    condition     = can(regex("^spark://(\\[[0-9a-fA-F:]+\\]|[^][/:,]+):[0-9]+(,(\\[[0-9a-fA-F:]+\\]|[^][/:,]+):[0-9]+)*$", var.spark.master))
-    error_message = "spark.master is \"${var.spark.master}\": it must be the URL of a master, such as \"spark://spark-master-0:7077\"."
+    condition     = var.spark.master == null ? var.spark.name != null : can(regex("^spark://(\\[[0-9a-fA-F:]+\\]|[^][/:,]+):[0-9]+(,(\\[[0-9a-fA-F:]+\\]|[^][/:,]+):[0-9]+)*$", var.spark.master))
+    error_message = "spark.master is \"${try(coalesce(var.spark.master), "")}\": it must be the URL of a master, such as \"spark://spark-master-0:7077\"."
   }
 
   validation {

@@ -24,6 +24,29 @@ run "submitted" {
   }
 }
 
+run "while_the_master_is_missing" {
+  command = plan
+
+  plan_options {
+    mode = refresh-only
+  }
+
+  variables {
+    spark = {
+      name     = "spark"
+      cluster  = { name = "lab" }
+      master   = null
+      executor = { workers = 4, cores = 4, memory_mib = 4096 }
+      capacity = { workers = 4, cores = 4, memory_mib = 4096 }
+    }
+  }
+
+  assert {
+    condition     = output.workers == 4
+    error_message = "A refresh must work while the cluster has no master."
+  }
+}
+
 run "on_a_parked_cluster" {
   command = plan
 

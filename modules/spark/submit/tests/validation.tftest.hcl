@@ -16,6 +16,16 @@ run "master_without_a_port" {
   expect_failures = [var.spark]
 }
 
+run "cluster_without_a_name_or_master" {
+  command = plan
+
+  variables {
+    spark = { cluster = { name = "lab" }, master = null }
+  }
+
+  expect_failures = [var.spark]
+}
+
 run "swarm_without_an_image" {
   command = plan
 
