@@ -373,7 +373,7 @@ variable "broker" {
 }
 
 variable "rebalancer" {
-  description = "The module's rebalancer, in a separate group. It spreads partitions over added brokers, and moves them off brokers that are to be removed: `program` (its name on `PATH` or its absolute path, on the hosts or in `image`; or its name in `files`, a folder on this machine that is copied to bare hosts), `port`, `throttle_mib` (maximum MiB/s that a broker moves; 0 sets no limit), `timeout` of one change, `resources`, `placement`. Required by `autoscale`."
+  description = "The module's rebalancer, in a separate group. It spreads partitions over added brokers, and moves them off brokers that are to be removed: `program` (its name on `PATH` or its absolute path, on the hosts or in `image`; or its name in `files`, a folder on this machine that is copied to bare hosts), `image` with the program (by default, `image` of the brokers), `port`, `throttle_mib` (maximum MiB/s that a broker moves; 0 sets no limit), `timeout` of one change, `resources`, `placement`. Required by `autoscale`."
   type = object({
     program      = optional(string, "rebalancer")
     files        = optional(string)
@@ -418,7 +418,7 @@ variable "rebalancer" {
 }
 
 variable "autoscale" {
-  description = "Lets the number of brokers follow their CPU usage, in percent of `broker.resources.cpus`, or with `load` a number from a JSON endpoint, such as records per second of all brokers: from `min` to `max`, one broker at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the last two are read from the same endpoint, as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the allowed latency. The policy never goes below the largest replication factor of the topics, as reported by the rebalancer. With `dry_run`, it only reports what it would do."
+  description = "Lets the number of brokers follow their CPU usage, in percent of `broker.resources.cpus`, or with `load` a number from a JSON endpoint, such as records per second of all brokers: from `min` to `max`, one broker at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the last two are read from the same endpoint, as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the allowed latency. `interval` (10s) is the time between two decisions, `window` (1m) what the metric is averaged over, `cooldown` (10m) the minimum time between two changes, and `stabilisation_window` (30m) how long fewer brokers must suffice before one is removed. The policy never goes below the largest replication factor of the topics, as reported by the rebalancer. With `dry_run`, it only reports what it would do."
   type = object({
     min      = number
     max      = number
