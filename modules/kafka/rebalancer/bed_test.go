@@ -29,6 +29,7 @@ type bed struct {
 
 	mu         sync.Mutex
 	brokers    map[int32]bool
+	racks      map[int32]string
 	partitions map[partition]held
 	configs    map[string]map[string]string // by "topic a" or "broker 0"
 	// stuck keeps reassignments from completing.
@@ -132,8 +133,11 @@ func (b *bed) answer(ask kmsg.Request) kmsg.Response {
 		answer := ask.ResponseKind().(*kmsg.DescribeClusterResponse) //nolint:forcetypeassert // as above
 		for id, alive := range b.brokers {
 			if alive || ask.IncludeFencedBrokers {
-				answer.Brokers = append(answer.Brokers,
-					kmsg.DescribeClusterResponseBroker{NodeID: id, Host: "localhost", IsFenced: !alive})
+				broker := kmsg.DescribeClusterResponseBroker{NodeID: id, Host: "localhost", IsFenced: !alive}
+				if rack, ok := b.racks[id]; ok {
+					broker.Rack = &rack
+				}
+				answer.Brokers = append(answer.Brokers, broker)
 			}
 		}
 		return answer

@@ -21,7 +21,7 @@ func newKafka(client *kgo.Client) *kafka { return &kafka{client, kadm.NewClient(
 
 // state reads the state of the cluster.
 func (k *kafka) state(ctx context.Context) (state, error) {
-	s := state{brokers: map[int32]bool{}, partitions: map[partition]held{}}
+	s := state{brokers: map[int32]bool{}, partitions: map[partition]held{}, racks: map[int32]string{}}
 	ask := kmsg.NewPtrDescribeClusterRequest()
 	ask.IncludeFencedBrokers = true
 	cluster, err := ask.RequestWith(ctx, k.client)
@@ -33,6 +33,9 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 	}
 	for _, b := range cluster.Brokers {
 		s.brokers[b.NodeID] = !b.IsFenced
+		if b.Rack != nil {
+			s.racks[b.NodeID] = *b.Rack
+		}
 	}
 	// Reassignments are read before the partitions: if one ends in between, the replicas that it removes are simply
 	// missing.

@@ -25,19 +25,36 @@ func sorted[V any](partitions map[partition]V) []partition {
 }
 
 // layout assigns each partition its replicas, preferred leader first, round robin over the brokers: partitions in order
-// of their names start one broker further each, and a partition's replicas are on consecutive brokers. So brokers lead
-// equally many partitions, and have equally many second replicas, give or take one. factors gives the number of
-// replicas of each partition.
-func layout(factors map[partition]int, brokers []int32) (map[partition][]int32, error) {
+// of their names start one broker further each. The next replica is on a rack that has the fewest replicas of the
+// partition, on the next broker of those that were in this place least often: without racks, if all partitions have
+// equally many replicas, simply on the next broker. So brokers lead equally many partitions, and without racks have
+// equally many second replicas, give or take one. factors gives the number of replicas of each partition.
+func layout(factors map[partition]int, brokers []int32, racks map[int32]string) (map[partition][]int32, error) {
 	ring := slices.Sorted(slices.Values(brokers))
 	replicas := make(map[partition][]int32, len(factors))
+	type seat struct {
+		broker int32
+		place  int
+	}
+	taken := map[seat]int{}
 	for start, p := range sorted(factors) {
 		factor := factors[p]
 		if factor > len(ring) {
 			return nil, &tooFewError{partition: p, factor: factor, brokers: len(ring)}
 		}
+		start %= len(ring)
+		free, inRack := slices.Concat(ring[start:], ring[:start]), map[string]int{}
 		for i := range factor {
-			replicas[p] = append(replicas[p], ring[(start+i)%len(ring)])
+			b := slices.MinFunc(free, func(a, b int32) int {
+				return cmp.Or(
+					cmp.Compare(inRack[racks[a]], inRack[racks[b]]),
+					cmp.Compare(taken[seat{a, i}], taken[seat{b, i}]),
+				)
+			})
+			replicas[p] = append(replicas[p], b)
+			inRack[racks[b]]++
+			taken[seat{b, i}]++
+			free = without(free, []int32{b})
 		}
 	}
 	return replicas, nil

@@ -120,7 +120,7 @@ func (r *rebalancer) possible(ctx context.Context, p plan) error {
 		if err != nil {
 			return err
 		}
-		if _, err = layout(s.factors(), p.brokers(s)); err == nil {
+		if _, err = layout(s.factors(), p.brokers(s), s.racks); err == nil {
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -217,7 +217,7 @@ func (r *rebalancer) turn(ctx context.Context) (time.Duration, error) {
 		return pause, nil
 	}
 	brokers := plan.brokers(s)
-	want, err := layout(s.factors(), brokers)
+	want, err := layout(s.factors(), brokers, s.racks)
 	if err != nil {
 		if r.impossible.IsZero() {
 			r.impossible = time.Now()

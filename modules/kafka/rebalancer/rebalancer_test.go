@@ -79,7 +79,7 @@ func follow(t *testing.T, address string, h hook) {
 func (b *bed) balanced(brokers ...int32) {
 	b.t.Helper()
 	partitions, configs := b.now()
-	want, err := layout(someFactors(), brokers)
+	want, err := layout(someFactors(), brokers, b.racks)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -101,6 +101,24 @@ func (b *bed) balanced(brokers ...int32) {
 			b.t.Errorf("%d were reassigned at once", b.atOnce)
 		}
 	})
+}
+
+// TestRacks: replicas stay on different racks while a broker joins one of them, and leaves again.
+func TestRacks(t *testing.T) {
+	b := newBed(t, someFactors())
+	b.racks = map[int32]string{0: "x", 1: "y", 2: "z", 3: "x"}
+	b.brokers[3] = true
+	address, _ := b.start()
+	for _, h := range []hook{hookCall(afterAddition, "up", 3, 4, 3), hookCall(beforeRemoval, "down", 4, 3, 3)} {
+		follow(t, address, h)
+		partitions, _ := b.now()
+		for p, held := range partitions {
+			if slices.Contains(held.replicas, 0) && slices.Contains(held.replicas, 3) {
+				t.Errorf("after %s, %v has two replicas on a rack: %v", h.Hook, p, held.replicas)
+			}
+		}
+	}
+	b.balanced(0, 1, 2)
 }
 
 // TestUpAndDown: a broker that joins gets its share; one that leaves is emptied, and unregistered once it is gone.

@@ -7,6 +7,8 @@ type state struct {
 	// brokers maps each registered broker to whether it is alive, that is, not fenced.
 	brokers    map[int32]bool
 	partitions map[partition]held
+	// racks are those of brokers that have one.
+	racks map[int32]string
 }
 
 // held is the state of a partition.

@@ -59,7 +59,7 @@ func TestNext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := next(state{test.brokers, test.held}, test.want)
+			got := next(state{test.brokers, test.held, nil}, test.want)
 			if diff := cmp.Diff(test.next, got, cmp.AllowUnexported(step{}, move{}, partition{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -76,37 +76,39 @@ func TestPlan(t *testing.T) {
 		brokers, gones []int32
 	}{
 		"no hook was called": {
-			plan{}, state{map[int32]bool{0: true, 1: true}, on(0)}, []int32{0, 1}, nil,
+			plan{}, state{map[int32]bool{0: true, 1: true}, on(0), nil}, []int32{0, 1}, nil,
 		},
 		"one is down, and has something": {
-			plan{}, state{map[int32]bool{0: true, 1: false}, on(1)}, []int32{0, 1}, nil,
+			plan{}, state{map[int32]bool{0: true, 1: false}, on(1), nil}, []int32{0, 1}, nil,
 		},
-		"one is down, and has nothing": {plan{}, state{map[int32]bool{0: true, 1: false}, on(0)}, []int32{0}, nil},
+		"one is down, and has nothing": {plan{}, state{map[int32]bool{0: true, 1: false}, on(0), nil}, []int32{0}, nil},
 		"one of the group's is down": {
-			plan{}.joined(2), state{map[int32]bool{0: true, 1: false}, on(0)}, []int32{0, 1}, nil,
+			plan{}.joined(2), state{map[int32]bool{0: true, 1: false}, on(0), nil}, []int32{0, 1}, nil,
 		},
 		"one went without a word": {
-			plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(2)}, []int32{0, 1}, nil,
+			plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(2), nil}, []int32{0, 1}, nil,
 		},
 		"one went long ago": {
-			plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(1)}, []int32{0, 1}, []int32{2},
+			plan{}.joined(2), state{map[int32]bool{0: true, 1: true, 2: false}, on(1), nil}, []int32{0, 1}, []int32{2},
 		},
 		"one is leaving": {
-			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)}, []int32{0, 1}, nil,
+			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0), nil}, []int32{0, 1},
+			nil,
 		},
 		"one has left": {
-			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(0)}, []int32{0, 1},
+			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(0), nil}, []int32{0, 1},
 			[]int32{2},
 		},
 		"one went down before it was empty": {
-			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(2)}, []int32{0, 1}, nil,
+			plan{}.left(3, []int32{2}), state{map[int32]bool{0: true, 1: true, 2: false}, on(2), nil}, []int32{0, 1},
+			nil,
 		},
 		"one is to stay after all": {
-			plan{}.left(3, []int32{2}).stayed([]int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)},
+			plan{}.left(3, []int32{2}).stayed([]int32{2}), state{map[int32]bool{0: true, 1: true, 2: true}, on(0), nil},
 			[]int32{0, 1, 2}, nil,
 		},
 		"one is there again": {
-			plan{}.left(3, []int32{1, 2}).joined(2), state{map[int32]bool{0: true, 1: true, 2: true}, on(0)},
+			plan{}.left(3, []int32{1, 2}).joined(2), state{map[int32]bool{0: true, 1: true, 2: true}, on(0), nil},
 			[]int32{0, 1}, nil,
 		},
 	} {
