@@ -110,6 +110,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	driver := machine.state("train-driver-0").StartedAt
 	machine.lose("spark-worker-1")
 	machine.lose("spark-master-0")
+	l.Must("plan", "-refresh-only")
 	machine.expectMended(l.Workspace, "spark", "[update] trainyard_group.this")
 	l.await("two workers, after the apply", withWorkers(2))
 	expectSubmittedOnce := func(when string) {
