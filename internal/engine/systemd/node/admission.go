@@ -102,17 +102,18 @@ func (p part) writeKeys(login *user.User, key string) error {
 	if err != nil {
 		return err
 	}
-	return rights.As(uid, gid, groups, func() error { return p.changeKeys(login, key) })
+	err = rights.As(uid, gid, groups, func() error { return p.changeKeys(login, key) })
+	if err == nil || key == "" { // no former login must be able to keep the host in the cluster
+		return nil
+	}
+	return fmt.Errorf("adding the controller's key with the rights of user %s: %w", login.Username, err)
 }
 
 // changeKeys is writeKeys with the login's rights.
 func (p part) changeKeys(login *user.User, key string) error {
 	file := filepath.Join(login.HomeDir, ".ssh", "authorized_keys")
 	before, err := readKeys(file)
-	switch {
-	case key == "" && errors.Is(err, errUnusable):
-		return nil // a former login must not be able to keep the host in the cluster
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	mark := "trainyard cluster " + p.dir.Cluster
@@ -136,19 +137,13 @@ func (p part) changeKeys(login *user.User, key string) error {
 	return replace(file, after)
 }
 
-// errUnusable is wrapped by the error about an authorized keys file that no SSH server accepts either: one that its
-// login can't read, or that is no regular file.
-var errUnusable = errors.New("an SSH server can't use it")
-
 // readKeys reads an authorized keys file as an SSH server does: it doesn't wait for who writes to a named pipe.
 func readKeys(name string) ([]byte, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
-		return nil, fmt.Errorf("%w: %w", errUnusable, err)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
@@ -157,7 +152,7 @@ func readKeys(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file: %w", name, errUnusable)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	return io.ReadAll(file)
 }
@@ -175,7 +170,6 @@ func replace(file, text string) (err error) {
 	defer func() {
 		if err != nil {
 			_ = os.Remove(temporary.Name())
-			err = fmt.Errorf("adding the key of the controller: %w", err)
 		}
 	}()
 	_, err = temporary.WriteString(text)

@@ -122,12 +122,21 @@ func TestLetInAsTheLogin(t *testing.T) {
 			file := filepath.Join(login.HomeDir, ".ssh", "authorized_keys")
 			must(os.Mkdir(filepath.Dir(file), 0o700), os.Chown(filepath.Dir(file), id, id), place(file),
 				os.Lchown(file, id, id))
-			if err := p.letIn(login, "ssh-ed25519 key"); !errors.Is(err, errUnusable) {
-				t.Errorf("a key is let in: %v", err)
+			if err := p.letIn(login, "ssh-ed25519 key"); err == nil {
+				t.Error("a key is let in")
 			}
 			must(p.letIn(login, ""))
 		})
 	}
+
+	t.Run("folder that can't be written", func(t *testing.T) {
+		home(t)
+		must(p.letIn(login, "ssh-ed25519 key"), os.Chmod(filepath.Join(login.HomeDir, ".ssh"), 0o500))
+		if err := p.letIn(login, "ssh-ed25519 new"); !errors.Is(err, fs.ErrPermission) {
+			t.Error(err)
+		}
+		must(p.letIn(login, ""))
+	})
 
 	t.Run("link to a folder of root's", func(t *testing.T) {
 		folder := filepath.Join(home(t), "folder")
