@@ -3,8 +3,10 @@ package provider
 import (
 	"context"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -26,6 +28,9 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 	debug.SetGCPercent(gcPercent)
 	quietUnlessAsked()
 	if !keep {
+		// Terraform ends its providers itself. One that ends before it, because a CI system ends all processes of a job,
+		// takes what it has just created out of the state. To ignore the signal would make members ignore it, too.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
 		go func() {
 			if terraformGone() {
 				os.Exit(1) // it would be left behind otherwise
