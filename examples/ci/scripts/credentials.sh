@@ -8,7 +8,7 @@ resume=
 finish() {
   rm -rf "$work"
   [ -z "$agent" ] || kill "$agent" 2>/dev/null || true
-  [ -z "$resume" ] || echo "$resume"
+  [ -z "$resume" ] || echo "::$resume::"
 }
 trap finish EXIT
 
@@ -22,7 +22,7 @@ stop() {
 trap stop INT TERM
 
 # Terraform runs in the background, as a shell acts on signals only while it waits, and in its own session, as
-# GitLab signals the whole process group.
+# GitLab's shell executor signals the whole process group.
 tf() {
   $(command -v setsid) "${TRAINYARD_TERRAFORM:-terraform}" "$@" &
   terraform=$!
@@ -35,6 +35,7 @@ tf() {
 # More variables, such as credentials for the backend: one NAME=value per line.
 number=0
 while IFS= read -r line; do
+  line=${line%"$(printf '\r')"}
   number=$((number + 1))
   case $line in
   '' | '#'*) continue ;;
@@ -58,9 +59,8 @@ unset TRAINYARD_ENV
 
 # Until the script ends, GitHub runs no commands: members can write them to their logs.
 if [ -n "${GITHUB_ACTIONS:-}" ]; then
-  token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-  resume="::$token::"
-  echo "::stop-commands::$token"
+  resume=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  echo "::stop-commands::$resume"
 fi
 
 # On GitLab, a variable of type "File" is the path of a file with the value.

@@ -105,9 +105,12 @@ func TestCIVariables(t *testing.T) {
 		return runScript(t, shell, script, t.TempDir(), append(env, "TRAINYARD_ENV="+lines), nil)
 	}
 	for _, shell := range shells {
-		code, output := run(shell, "# a comment\nA=b=c\n\n_B2= $HOME `id` ")
-		if code != 0 || output != "b=c  $HOME `id` \n" {
-			t.Errorf("%s: exit code %d\n%s", shell, code, output)
+		lines := "# a comment\nA=b=c\n\n_B2= $HOME `id` "
+		for _, lines := range []string{lines, strings.ReplaceAll(lines, "\n", "\r\n")} {
+			code, output := run(shell, lines)
+			if code != 0 || output != "b=c  $HOME `id` \n" {
+				t.Errorf("%s, %q: exit code %d\n%s", shell, lines, code, output)
+			}
 		}
 		for _, line := range []string{"DB-PASSWORD=hunter2", "hunter2", "2A=hunter2", "=hunter2", " A=hunter2"} {
 			code, output := run(shell, "A=b\n\n"+line, "GITHUB_ACTIONS=true")
