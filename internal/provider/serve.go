@@ -28,8 +28,8 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 	debug.SetGCPercent(gcPercent)
 	quietUnlessAsked()
 	if !keep {
-		// Terraform ends its providers itself. If one ends earlier, as a CI system signals all processes of a job, what it
-		// has just created isn't in the state. Ignoring the signal would make members ignore it, too.
+		// Terraform ends its providers itself. If one ends earlier, as a CI system signals all processes of a job, what
+		// it has just created isn't in the state. Ignoring the signal would make members ignore it, too.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
 		go func() {
 			if terraformGone() {
