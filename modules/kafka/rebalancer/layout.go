@@ -25,10 +25,10 @@ func sorted[V any](partitions map[partition]V) []partition {
 }
 
 // layout assigns each partition its replicas, preferred leader first, round robin over the brokers: partitions in order
-// of their names start one broker further each. The next replica is on a rack that has the fewest replicas of the
-// partition, on the next broker of those that were in this place least often: without racks, if all partitions have
-// equally many replicas, simply on the next broker. So brokers lead equally many partitions, and without racks have
-// equally many second replicas, give or take one. factors gives the number of replicas of each partition.
+// of their names start one broker further each. Without racks, a partition's replicas are on consecutive brokers. With
+// racks, the next replica is on a rack that has the fewest replicas of the partition, on the next broker of those that
+// were in this place least often. So brokers lead equally many partitions, give or take one. factors gives the number
+// of replicas of each partition.
 func layout(factors map[partition]int, brokers []int32, racks map[int32]string) (map[partition][]int32, error) {
 	ring := slices.Sorted(slices.Values(brokers))
 	replicas := make(map[partition][]int32, len(factors))
@@ -53,7 +53,9 @@ func layout(factors map[partition]int, brokers []int32, racks map[int32]string) 
 			})
 			replicas[p] = append(replicas[p], b)
 			inRack[racks[b]]++
-			taken[seat{b, i}]++
+			if len(racks) > 0 {
+				taken[seat{b, i}]++
+			}
 			free = without(free, []int32{b})
 		}
 	}
