@@ -151,7 +151,8 @@ resource "trainyard_group" "tensorboard" {
 
   lifecycle {
     precondition {
-      condition     = !local.swarm && (var.cluster.engine != "systemd" || var.image == null && var.tensorboard.image == null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${local.results}/", target)])[0]), false)
+      # On a Swarm, an image that is unknown at plan does not matter, which only a conditional expresses.
+      condition     = (local.swarm ? false : var.cluster.engine == "systemd" ? var.image == null && var.tensorboard.image == null : true) ? true : try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${local.results}/", target)])[0]), false)
       error_message = "results.path is \"${local.results}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
     }
   }

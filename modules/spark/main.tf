@@ -46,14 +46,15 @@ locals {
   }
 
   # Those that containers neither keep nor share. A folder is in the mount with the longest target that it begins with:
-  # the last one, as keys are sorted.
+  # the last one, as keys are sorted. The history server only reads its folder: drivers may write it through a mount of
+  # their own. On a Swarm, an image that is unknown at plan does not matter, which only a conditional expresses.
   lost = {
     for name, folder in local.folders : name => folder
-    if folder.path != null && (local.swarm || var.cluster.engine == "systemd" && folder.image != null)
+    if(folder.path == null ? false : local.swarm ? true : var.cluster.engine == "systemd" ? folder.image != null : false)
     && !try(alltrue(reverse([
       for target, keeps in {
         for mount in concat(values(folder.mounts)...) :
-        "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs" && !coalesce(mount.read_only, false)...
+        "${trimsuffix(mount.target, "/")}/" => mount.type != "tmpfs" && (name == "history.dir" || !coalesce(mount.read_only, false))...
       } : keeps if startswith("${folder.path}/", target)
     ])[0]), false)
   }
@@ -231,7 +232,7 @@ resource "trainyard_group" "this" {
   lifecycle {
     precondition {
       condition     = length(local.lost) == 0
-      error_message = join("\n", [for name, folder in local.lost : "${name} is \"${folder.path}\", but members are containers, which neither keep nor share it: it must be in the target of a writable mount of type bind or volume, in ${join(" or ", keys(folder.mounts))}."])
+      error_message = join("\n", [for name, folder in local.lost : "${name} is \"${folder.path}\", but members are containers, which neither keep nor share it: it must be in the target of a mount of type bind or volume${name == "history.dir" ? "" : " that is writable"}, in ${join(" or ", keys(folder.mounts))}."])
     }
   }
 }

@@ -34,12 +34,21 @@ run "events_that_the_history_server_does_not_see" {
   expect_failures = [trainyard_group.this]
 }
 
-run "events_that_are_read_only" {
+run "events_that_drivers_write_through_their_own_mounts" {
   command = plan
 
   variables {
     mounts  = [{ source = "/srv", target = "/srv", read_only = true }]
     history = { dir = "/srv/events" }
+  }
+}
+
+run "state_that_is_read_only" {
+  command = plan
+
+  variables {
+    mounts = [{ source = "/srv", target = "/srv", read_only = true }]
+    master = { recovery_dir = "/srv/state" }
   }
 
   expect_failures = [trainyard_group.this]
