@@ -318,10 +318,10 @@ func (l *kafkaBed) expectSound() {
 data "trainyard_logs" "load" {
   cluster = trainyard_cluster.lab
   member  = "load-load-0"
-  tail    = 1
+  tail    = 20
 }
 
-output "report" { value = join("", data.trainyard_logs.load.lines) }
+output "report" { value = join("\n", data.trainyard_logs.load.lines) }
 `)
 	type latency struct {
 		Records uint64
@@ -333,9 +333,21 @@ output "report" { value = join("", data.trainyard_logs.load.lines) }
 		OutOfOrder                               uint64 `json:"out_of_order"`
 		Rest, Change                             latency
 	}
+	var lines string
+	defer func() {
+		if l.t.Failed() {
+			l.t.Logf("the load's last lines:\n%s", lines)
+		}
+	}()
 	acctest.Eventually(l.t, "what the load says in the end", func() bool {
 		l.Must("apply", "-refresh-only", "-auto-approve")
-		return json.Unmarshal([]byte(l.Must("output", "-raw", "report")), &report) == nil && report.Acknowledged > 0
+		lines = l.Must("output", "-raw", "report")
+		for line := range strings.Lines(lines) {
+			if json.Unmarshal([]byte(line), &report) == nil && report.Acknowledged > 0 {
+				return true
+			}
+		}
+		return false
 	})
 	l.t.Logf("%+v", report)
 	if report.Consumed != report.Acknowledged || report.Lost+report.Duplicated+report.OutOfOrder > 0 {
