@@ -1,7 +1,7 @@
 locals {
   cluster    = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
   swarm      = var.cluster.engine == "swarm"
-  containers = local.swarm || var.cluster.engine == "systemd" && var.image != null
+  containers = local.swarm ? true : var.cluster.engine == "systemd" ? var.image != null : false
 
   # A separate network belongs to a separate cluster, in the same Swarm.
   training = var.network == null ? local.cluster : {
@@ -174,7 +174,7 @@ resource "trainyard_group" "tensorboard" {
 
   lifecycle {
     precondition {
-      condition     = !local.own || !(local.containers || var.cluster.engine == "systemd" && var.tensorboard.image != null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${var.log_dir}/", target)])[0]), false)
+      condition     = !local.own || !(local.containers ? true : var.cluster.engine == "systemd" && var.tensorboard.image != null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${var.log_dir}/", target)])[0]), false)
       error_message = "log_dir is \"${var.log_dir}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
     }
   }

@@ -30,8 +30,9 @@ locals {
   ])
 
   # Whether a mount keeps what a container writes to it, by role, and whether TensorBoard sees it, by target. A folder
-  # is in the mount with the longest target that it begins with: the last one, as keys are sorted.
-  containers = [for name, role in local.roles : name if local.swarm || var.cluster.engine == "systemd" && (var.image != null || role.image != null)]
+  # is in the mount with the longest target that it begins with: the last one, as keys are sorted. On a Swarm, an image
+  # that is unknown at plan does not matter, which only a conditional expresses.
+  containers = [for name, role in local.roles : name if local.swarm ? true : var.cluster.engine == "systemd" ? var.image != null || role.image != null : false]
   kept = {
     for name, role in local.roles : name => {
       for mount in concat(coalesce(var.mounts, []), coalesce(role.mounts, [])) :
@@ -201,7 +202,7 @@ resource "trainyard_group" "tensorboard" {
 
   lifecycle {
     precondition {
-      condition     = !local.own || !local.swarm && (var.cluster.engine != "systemd" || var.image == null && var.tensorboard.image == null) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${var.log_dir}/", target)])[0]), false)
+      condition     = !local.own || (local.swarm ? false : var.cluster.engine == "systemd" ? var.image == null && var.tensorboard.image == null : true) || try(alltrue(reverse([for target, shows in local.shown : shows if startswith("${var.log_dir}/", target)])[0]), false)
       error_message = "log_dir is \"${var.log_dir}\", but TensorBoard is a container, which can't see it: it must be in the target of a mount of type bind or volume, in mounts."
     }
   }
