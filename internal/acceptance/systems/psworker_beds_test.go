@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // The module trains on bare hosts as on this machine. They share no storage for checkpoints, so none loses its power.
@@ -43,11 +45,11 @@ module "mnist" {
   log_dir     = %s
   env         = { SAVE_EVERY = "0.5", STALL_TIMEOUT = "20" }
   wait_for    = "completed"
-  timeouts    = { create = "6m" }
+  timeouts    = { create = "%s" }
   ps          = { placement = { strategy = "spread" } }
   worker      = { placement = { strategy = "spread" } }
 %s}
-`, steps, logs, s.members(mounts...)), watched("mnist"), s.withSecret(t, w))
+`, steps, logs, patience.Limit, s.members(mounts...)), watched("mnist"), s.withSecret(t, w))
 	w.Must("plan", "-out="+savedPlan)
 	begin := time.Now()
 	finish := w.Start("apply", savedPlan)
