@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -55,35 +55,56 @@ func newLab(t *testing.T) *lab {
 // openLab is newLab for a test that already runs in parallel.
 func openLab(t *testing.T) *lab {
 	t.Helper()
-	dir := t.TempDir()
+	dir, port := t.TempDir(), freePorts(t)
 	t.Cleanup(func() { acctest.ExpectNobody(t, dir, "at the end") })
-	return &lab{T: t, files: statedir.Dir{Root: dir, Cluster: "lab"}, port: freePorts(t)}
+	return &lab{T: t, files: statedir.Dir{Root: dir, Cluster: "lab"}, port: port}
 }
 
 // portsALab is the number of ports that a lab has to itself.
 const portsALab = 20
 
-// nextPort is above the ports that Trainyard assigns to members, and below those of outgoing connections.
-var nextPort atomic.Int32
+// ports are the labs' ports: above those that Trainyard assigns to members, and below those of outgoing connections.
+var ports = struct {
+	sync.Mutex
+	// blocks says whether a lab has a block of portsALab ports, and next is the one that has been free for longest.
+	blocks [(32_768 - firstPort) / portsALab]bool
+	next   int
+}{}
 
-func init() { nextPort.Store(30_000) }
+const firstPort = 30_000
 
-// freePorts returns the first of a lab's ports, on all of which nobody listens.
+// freePorts returns the first of a lab's ports, on all of which nobody listens. They are free again after the test.
 func freePorts(t *testing.T) int {
 	t.Helper()
-	for {
-		first := int(nextPort.Add(portsALab)) - portsALab
-		if first+portsALab > 32_768 {
-			t.Fatal("there are no free ports left")
-		}
-		free := true
+	ports.Lock()
+	defer ports.Unlock()
+	for range ports.blocks {
+		block := ports.next
+		ports.next = (ports.next + 1) % len(ports.blocks)
+		first := firstPort + block*portsALab
+		free := !ports.blocks[block]
 		for port := first; port < first+portsALab && free; port++ {
 			listener, err := net.Listen("tcp", ":"+strconv.Itoa(port))
 			free = err == nil && listener.Close() == nil
 		}
 		if free {
+			ports.blocks[block] = true
+			t.Cleanup(func() {
+				ports.Lock()
+				defer ports.Unlock()
+				ports.blocks[block] = false
+			})
 			return first
 		}
+	}
+	t.Fatal("there are no free ports left")
+	return 0
+}
+
+// TestFreePorts: the ports of a test are free again after it.
+func TestFreePorts(t *testing.T) {
+	for range 2 * len(ports.blocks) {
+		t.Run("", func(t *testing.T) { freePorts(t) })
 	}
 }
 
