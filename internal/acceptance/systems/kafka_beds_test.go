@@ -147,9 +147,10 @@ resource "trainyard_group" "load" {
       grace_period = "5m"
       command  = ["/bin/sh", "-uc", <<-END
         %[6]s -bootstrap ${module.kafka.bootstrap_servers} -listen "$TRAINYARD_ADDRESS" -partitions %[7]d -base 150 -size 2000 \
-          -rebalancer ${module.kafka.rebalancer}/status >/tmp/report & load=$!
-        trap "kill -TERM $load" TERM
-        while kill -0 $load 2>/dev/null; do wait $load; code=$?; done
+          -rebalancer ${module.kafka.rebalancer}/status >/tmp/report &
+        echo $! >/tmp/load.pid
+        wait $!
+        code=$?
         sed 's/,"seconds".*/}/' /tmp/report
         exit $code
       END
@@ -311,8 +312,9 @@ func layoutOf(described []string) map[string]string {
 // expectSound ends the load, and fails unless all records are there, once and in order.
 func (l *kafkaBed) expectSound() {
 	l.t.Helper()
-	if err := l.site.kill("load-load-0", "TERM"); err != nil {
-		l.t.Fatal(err)
+	// Only the load, and only once: a second signal kills it.
+	if output, err := l.site.shell("load-load-0", "kill -TERM $(cat /tmp/load.pid)"); err != nil {
+		l.t.Fatalf("%v\n%s", err, output)
 	}
 	l.Write("report.tf", `
 data "trainyard_logs" "load" {
