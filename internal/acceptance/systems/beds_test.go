@@ -47,6 +47,9 @@ type site struct {
 	lose func(role string, count int) error
 	// left describes what is left of the cluster, by machine.
 	left func() string
+	// removeData removes what a destroy keeps on bare hosts, the members' working directories with data in them, by the
+	// prefix of the members' names. It fails if a host has none.
+	removeData func(members string)
 	// secrets are what must be seen nowhere, by what they are: see expectHidden.
 	secrets map[string]string
 }
@@ -92,6 +95,14 @@ resource "trainyard_cluster" "lab" {
 `, bed.KeyFile, bed.KnownHosts, &hosts)
 	s.reachHosts(t, bed)
 	s.left = func() string { return leftOnHosts(t, bed, "lab") }
+	s.removeData = func(members string) {
+		for _, host := range bed.Hosts {
+			command := "cd /var/lib/trainyard/clusters && rm -r lab/work/" + members + "* && rmdir -p lab/work"
+			if output, err := host.Run(t.Context(), command); err != nil {
+				t.Fatalf("%s: %v\n%s", host.Name, err, output)
+			}
+		}
+	}
 	return s
 }
 
@@ -123,6 +134,7 @@ resource "trainyard_cluster" "lab" {
 `, &hosts)
 	s.reachNodes(t, bed)
 	s.left = func() string { return strings.Join(leftOnNodes(t, bed, "lab"), "\n") }
+	s.removeData = func(string) {} // it is in volumes
 	return s
 }
 

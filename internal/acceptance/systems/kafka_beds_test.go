@@ -57,6 +57,7 @@ func scaleKafka(t *testing.T, start func(*testing.T, pythonenv.Environment, int)
 	}
 	l.expectSound()
 	l.Must("destroy", "-auto-approve")
+	l.site.removeData("kafka-")
 	l.site.expectNothing(t)
 }
 
