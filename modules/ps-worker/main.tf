@@ -66,6 +66,10 @@ locals {
       TRAIN_STEPS             = tostring(var.train_steps)
       PYTHONUNBUFFERED        = "1" # logs arrive as they are written
       PYTHONDONTWRITEBYTECODE = "1" # keep the program's folder unchanged
+
+      # A connection to a host without power ends when it has not answered for 20 seconds, not after a quarter of an
+      # hour: it is the keepalive that sets the kernel's timeout. Servers end a connection with more pings than these.
+      TF_GRPC_DEFAULT_OPTIONS = "grpc.keepalive_time_ms=300000,grpc.keepalive_timeout_ms=20000"
     },
     var.log_dir == null ? {} : { LOG_DIR = var.log_dir },
   )
