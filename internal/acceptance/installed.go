@@ -29,7 +29,7 @@ func Kafka(t testing.TB) (libs string) {
 func installed(t testing.TB, what, script string, args ...string) (folder string) {
 	t.Helper()
 	if os.Getenv(systemsVariable) == "" {
-		t.Skipf("this installs %s, once into the user's cache folder: run make test-systems", what)
+		t.Skipf("this installs %s, once into the user's cache folder: run make test-matrix", what)
 	}
 	command := exec.CommandContext(t.Context(), script, args...)
 	var stderr strings.Builder

@@ -13,7 +13,7 @@ import (
 func Torch(t testing.TB) (python string) {
 	t.Helper()
 	if os.Getenv(systemsVariable) == "" {
-		t.Skip("this installs PyTorch from the packages of the system: run make test-systems")
+		t.Skip("this installs PyTorch from the packages of the system: run make test-matrix")
 	}
 	command := exec.CommandContext(t.Context(), "../../tools/packages.sh", "python3-torch", "python3-sklearn")
 	if output, err := command.CombinedOutput(); err != nil {

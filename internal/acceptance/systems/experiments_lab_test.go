@@ -38,7 +38,7 @@ func newExperimentsOf(t *testing.T, program func() string) *experiments {
 	t.Helper()
 	folder := acceptance.Python(t, "rl")
 	if os.Getenv("TF_ACC") == "" {
-		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
+		t.Skip("acceptance tests run with TF_ACC=1, as by make test-matrix")
 	}
 	e := &experiments{t: t, program: program()}
 	e.Workspace = acctest.NewWorkspace(t, e.program)

@@ -38,7 +38,7 @@ func newKafka(t *testing.T) *kafkaLab {
 	t.Helper()
 	libs := acceptance.Kafka(t)
 	if os.Getenv("TF_ACC") == "" {
-		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
+		t.Skip("acceptance tests run with TF_ACC=1, as by make test-matrix")
 	}
 	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
 	acceptance.WithModules(w)

@@ -39,7 +39,7 @@ func newSpark(t *testing.T, program func() string) *sparkLab {
 	t.Helper()
 	folder := acceptance.Python(t, "spark")
 	if os.Getenv("TF_ACC") == "" {
-		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
+		t.Skip("acceptance tests run with TF_ACC=1, as by make test-matrix")
 	}
 	w := acctest.NewWorkspace(t, program())
 	acceptance.WithModules(w)

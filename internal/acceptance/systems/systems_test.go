@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package systems_test runs the modules of published systems with the real software that they deploy, as make
-// test-systems does.
+// test-matrix does.
 package systems_test
 
 import (
@@ -25,7 +25,7 @@ func newTensorFlow(t *testing.T) *acctest.Workspace {
 	folder := acceptance.Python(t, "tensorflow")
 	// Not in parallel, unlike acceptance.Test: on two cores, trainings would disturb one another.
 	if os.Getenv("TF_ACC") == "" {
-		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
+		t.Skip("acceptance tests run with TF_ACC=1, as by make test-matrix")
 	}
 	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
 	acceptance.WithModules(w)
