@@ -8,6 +8,7 @@
 //	config             writes the content of its run's config file
 //	results:<text>     adds a line to the file "lines" in its results folder, which it creates if necessary
 //	get:<url>          writes the response
+//	resolve:<name>     writes what the host of the address in a variable resolves to, once it does
 //	child              starts a copy of itself in a new session, which ignores the stop signal and waits forever
 //	ignore             ignores the stop signal from here on
 //	once:<file>        if the file does not exist, creates it and fails with exit code 137
@@ -79,6 +80,11 @@ func main() {
 			}
 		case "get":
 			if err := get(operand); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		case "resolve":
+			if err := resolve(os.Getenv(operand), stop); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}

@@ -181,7 +181,7 @@ func (r *reader) env() map[string]string {
 	env := map[string]string{}
 	var filled map[string]string
 	if r.id.Pooled {
-		filled = whereabouts(r.record.Address)
+		filled = whereabouts(r.id.Cluster, r.record.Address)
 	}
 	seen := map[string]bool{}
 	for _, variable := range r.container.Env {

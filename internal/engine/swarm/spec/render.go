@@ -142,7 +142,7 @@ func environment(spec domain.MemberSpec) []string {
 	if spec.Shared {
 		delete(values, variableIndex)
 		delete(values, variableMember)
-		maps.Copy(values, whereabouts(spec.Address))
+		maps.Copy(values, whereabouts(spec.Cluster, spec.Address))
 	}
 	env := make([]string, 0, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -151,9 +151,14 @@ func environment(spec domain.MemberSpec) []string {
 	return env
 }
 
-// whereabouts are the variables of pooled members that the Swarm fills in.
-func whereabouts(address string) map[string]string {
-	return map[string]string{variableHost: HostnameTemplate, variableAddress: taskTemplate + portOf(address)}
+// whereabouts are the variables of pooled members that the Swarm fills in. A task's name ends with its ID, and if that
+// begins with a digit, it is no host name for Java's URIs (RFC 2396, section 3.2.2), which Spark needs. Docker's DNS also
+// resolves it with the network's name.
+func whereabouts(cluster, address string) map[string]string {
+	return map[string]string{
+		variableHost:    HostnameTemplate,
+		variableAddress: taskTemplate + "." + NetworkName(cluster) + portOf(address),
+	}
 }
 
 // sharedAddress is the address of all members that share a service: the service's name, which resolves to each of them

@@ -363,6 +363,7 @@ func testPoolOnSwarm(t *testing.T, engine string) {
 	spec := Individual(onNode(), 0)
 	share(&spec, "mnist-worker:9000")
 	spec.Env[variableAddress] = spec.Address
+	spec.Args = append([]string{"resolve:" + variableAddress}, spec.Args...)
 	spec.Update = domain.Update{Parallelism: 1}
 	spec.Placement = domain.Placement{Hosts: []string{"h1"}}
 	spec.Container.Ports = nil
@@ -377,11 +378,16 @@ func testPoolOnSwarm(t *testing.T, engine string) {
 	}
 	for _, task := range b.await(service, 2, 2) {
 		c := b.container(task)
-		want := []string{"TRAINYARD_HOST=node1", "TRAINYARD_ADDRESS=" + strings.TrimPrefix(c.Name, "/") + ":9000"}
+		want := []string{
+			"TRAINYARD_HOST=node1", "TRAINYARD_ADDRESS=" + strings.TrimPrefix(c.Name, "/") + ".trainyard-lab:9000",
+		}
 		for _, variable := range want {
 			if !slices.Contains(c.Config.Env, variable) {
 				t.Errorf("%s is not in the environment: %q", variable, c.Config.Env)
 			}
+		}
+		if at, found := c.NetworkSettings.Networks["trainyard-lab"].IPAddress, b.log(c, 1); found != at {
+			t.Errorf("its address is %q, but TRAINYARD_ADDRESS resolves to %q", at, found)
 		}
 		if slices.ContainsFunc(c.Config.Env, func(v string) bool {
 			return strings.HasPrefix(v, variableIndex) || strings.HasPrefix(v, variableMember)
