@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// The module trains on bare hosts as on this machine. They share no storage for checkpoints, so none loses its power.
+// The module trains on bare hosts as on this machine. They share no storage for checkpoints, so none loses its power,
+// but a worker dies in the middle, which costs the others no step.
 func TestSystemPSWorkerBareHosts(t *testing.T) {
 	trainOn(t, func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) }, "")
 }
@@ -25,10 +27,11 @@ func TestSystemPSWorkerSwarm(t *testing.T) {
 }
 
 // trainOn trains with two parameter servers and two workers on several machines. If these share a folder of this
-// machine, they have checkpoints there, and the training goes on from one after a machine has lost its power.
+// machine, they have checkpoints there, and the training goes on from one after a machine has lost its power. If not,
+// there are no checkpoints, and the training goes on from where it is after the death of worker 1.
 func trainOn(t *testing.T, start func() *site, shared string) {
 	t.Helper()
-	const steps = 3000 // many more than are done before the machine loses its power
+	const steps = 3000 // many more than are done before the machine loses its power, or the worker dies
 	logs, mounts := "null", []string(nil)
 	if shared != "" {
 		logs = `"/srv/mnist"`
@@ -55,7 +58,7 @@ module "mnist" {
 	finish := w.Start("apply", savedPlan)
 	members := []string{"mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1"}
 	s.awaitOnAll(t, members...)
-	saved := 0
+	var saved int
 	if shared != "" {
 		saved = awaitCheckpoint(t, shared, 1)
 		lost := s.cutPower(t, 1, members...)
@@ -63,6 +66,8 @@ module "mnist" {
 			t.Fatalf("%s has lost its power after the training, at step %d, not in the middle", s.hosts[1], last)
 		}
 		s.restorePower(t, 1, lost)
+	} else {
+		saved = s.loseWorker(t, steps)
 	}
 	finish()
 	w.Must("apply", "-refresh-only", "-auto-approve") // members may have moved during the apply
@@ -75,7 +80,7 @@ module "mnist" {
 	slices.SortFunc(entries, func(a, b trained) int { return cmp.Compare(a.Time, b.Time) })
 	for _, entry := range entries {
 		if last >= saved && entry.Step < saved {
-			t.Errorf("there is step %d again, before the checkpoint of step %d:\n%s", entry.Step, saved, log)
+			t.Errorf("there is step %d again, before step %d, which can't be lost:\n%s", entry.Step, saved, log)
 		}
 		last = entry.Step
 	}
@@ -83,4 +88,30 @@ module "mnist" {
 	s.expectHidden(w, members...)
 	w.Must("destroy", "-auto-approve")
 	s.expectNothing(t)
+}
+
+// loseWorker kills worker 1 of a training of this many steps in the middle, and returns the last step until then.
+func (s *site) loseWorker(t *testing.T, steps int) (last int) {
+	t.Helper()
+	stepOf := func(member string) (step int) {
+		log, err := s.log(member)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range trainedOf(strings.Split(log, "\n")) {
+			step = max(step, entry.Step)
+		}
+		return step
+	}
+	acctest.Eventually(t, "both workers to train", func() bool {
+		return stepOf("mnist-worker-0") > 0 && stepOf("mnist-worker-1") > 0
+	})
+	if err := s.kill("mnist-worker-1", "KILL"); err != nil {
+		t.Fatal(err)
+	}
+	if last = stepOf("mnist-worker-0"); last >= steps {
+		t.Fatalf("worker 1 has died after the training, at step %d, not in the middle", last)
+	}
+	t.Logf("worker 1 has died at step %d", last)
+	return last
 }
