@@ -28,8 +28,8 @@ const (
 	// psBatch is the number of examples per step, large enough that most of the work is the workers'. With the
 	// paper's 20, two parameter servers of today would be as busy as the first worker.
 	psBatch = 800
-	// smallBatch is that of the curve of parameter servers. With psBatch, these are never the limit, and more of them
-	// only make workers wait for more answers.
+	// smallBatch is that of a curve of parameter servers. With psBatch, these are never the limit, and more of them
+	// only make workers wait for more answers, as another curve shows.
 	smallBatch = 200
 	// The processors of a host: three hosts use two.
 	hostCPUs = 0.66

@@ -37,15 +37,6 @@ func psCurves() []psCurve {
 	for n := range mostPSWorkers {
 		workers.points = append(workers.points, formation{workers: n + 1, ps: 2, cpus: workerCPUs, batch: psBatch})
 	}
-	ps := psCurve{
-		title: fmt.Sprintf("Parameter servers, with 4 workers of %g processors and %d examples per step", leanCPUs,
-			smallBatch),
-		what:      "parameter servers",
-		published: publishedPS,
-	}
-	for n := range mostPS {
-		ps.points = append(ps.points, formation{workers: 4, ps: n + 1, cpus: leanCPUs, batch: smallBatch})
-	}
 	hosts := psCurve{
 		title:     fmt.Sprintf("Bare hosts of %g processors, with 4 workers and 2 parameter servers", hostCPUs),
 		what:      "hosts",
@@ -55,7 +46,21 @@ func psCurves() []psCurve {
 		f := formation{workers: 4, ps: 2, hosts: n + 1, cpus: workerCPUs, batch: psBatch}
 		hosts.points = append(hosts.points, f)
 	}
-	return []psCurve{workers, ps, hosts}
+	return []psCurve{workers, psCurveOf(smallBatch), psCurveOf(psBatch), hosts}
+}
+
+// psCurveOf is the curve of parameter servers for this many examples per step.
+func psCurveOf(batch int) psCurve {
+	c := psCurve{
+		title: fmt.Sprintf("Parameter servers, with 4 workers of %g processors and %d examples per step", leanCPUs,
+			batch),
+		what:      "parameter servers",
+		published: publishedPS,
+	}
+	for n := range mostPS {
+		c.points = append(c.points, formation{workers: 4, ps: n + 1, cpus: leanCPUs, batch: batch})
+	}
+	return c
 }
 
 // formations are those of all curves, without duplicates.
@@ -124,8 +129,7 @@ func (p *psWorkerBench) policyTable() []fmt.Stringer {
 		near = near && max(found.last()-knee, knee-found.last()) <= 1
 		ended, empty = ended && found.ended, empty && found.unchanged
 	}
-	curves := psCurves()
-	byWorkers, byPS := curves[0].points, curves[1].points
+	byWorkers, byPS := psCurves()[0].points, psCurveOf(smallBatch).points
 	for _, f := range byPS[1:] {
 		ps = ps && middle(p.ratios(f, byPS[0])) <= noWorse
 	}
@@ -134,7 +138,8 @@ func (p *psWorkerBench) policyTable() []fmt.Stringer {
 	return []fmt.Stringer{
 		m,
 		note("Bars: time falls to a knee: " + verdict(falls) +
-			fmt.Sprintf("; more parameter servers take no more than %.0f %% longer: ", 100*(noWorse-1)) + verdict(ps) +
+			fmt.Sprintf("; with %d examples per step, more parameter servers take no more than %.0f %% longer: ",
+				smallBatch, 100*(noWorse-1)) + verdict(ps) +
 			"; the policy stops within one worker of the knee: " + verdict(near) +
 			";\n  completion ends the parameter servers: " + verdict(ended) +
 			"; the next plan is empty: " + verdict(empty) + "."),
