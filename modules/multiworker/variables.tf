@@ -246,6 +246,11 @@ variable "worker" {
   }
 
   validation {
+    condition     = alltrue([for name in keys(coalesce(var.worker.env, {})) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "worker.env has ${join(", ", [for name in keys(coalesce(var.worker.env, {})) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
+  }
+
+  validation {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
     error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }

@@ -227,6 +227,11 @@ variable "ps" {
     condition     = var.ps.image == null ? true : trimspace(var.ps.image) != ""
     error_message = "ps.image is empty: it must be the name of an image. Omit it to use image."
   }
+
+  validation {
+    condition     = alltrue([for name in keys(coalesce(var.ps.env, {})) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "ps.env has ${join(", ", [for name in keys(coalesce(var.ps.env, {})) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
+  }
 }
 
 variable "worker" {
@@ -285,6 +290,11 @@ variable "worker" {
   }
 
   validation {
+    condition     = alltrue([for name in keys(coalesce(var.worker.env, {})) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "worker.env has ${join(", ", [for name in keys(coalesce(var.worker.env, {})) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
+  }
+
+  validation {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
     error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
@@ -337,6 +347,11 @@ variable "chief" {
   validation {
     condition     = var.chief.image == null ? true : trimspace(var.chief.image) != ""
     error_message = "chief.image is empty: it must be the name of an image. Omit it to use image."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(coalesce(var.chief.env, {})) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
+    error_message = "chief.env has ${join(", ", [for name in keys(coalesce(var.chief.env, {})) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 }
 

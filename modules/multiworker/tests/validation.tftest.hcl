@@ -312,6 +312,26 @@ run "port_in_parts" {
   expect_failures = [var.worker]
 }
 
+run "env_of_workers_that_is_no_name" {
+  command = plan
+
+  variables {
+    worker = { env = { "1A" = "x" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "env_of_workers_that_is_reserved" {
+  command = plan
+
+  variables {
+    worker = { env = { TRAINYARD_HOST = "x" } }
+  }
+
+  expect_failures = [var.worker]
+}
+
 run "no_gpus" {
   command = plan
 

@@ -287,6 +287,16 @@ run "no_image_of_parameter_servers" {
   expect_failures = [var.ps]
 }
 
+run "env_of_parameter_servers_that_is_no_name" {
+  command = plan
+
+  variables {
+    ps = { env = { "1A" = "x" } }
+  }
+
+  expect_failures = [var.ps]
+}
+
 run "no_worker" {
   command = plan
 
@@ -322,6 +332,16 @@ run "no_image_of_workers" {
 
   variables {
     worker = { image = "" }
+  }
+
+  expect_failures = [var.worker]
+}
+
+run "env_of_workers_that_is_reserved" {
+  command = plan
+
+  variables {
+    worker = { env = { TRAINYARD_HOST = "x" } }
   }
 
   expect_failures = [var.worker]
@@ -396,6 +416,17 @@ run "no_image_of_the_chief" {
   variables {
     framework = "tensorflow"
     chief     = { image = "" }
+  }
+
+  expect_failures = [var.chief]
+}
+
+run "env_of_the_chief_that_is_no_name" {
+  command = plan
+
+  variables {
+    framework = "tensorflow"
+    chief     = { env = { "A-B" = "x" } }
   }
 
   expect_failures = [var.chief]
