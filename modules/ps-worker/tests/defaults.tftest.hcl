@@ -33,6 +33,11 @@ run "defaults" {
   }
 
   assert {
+    condition     = trainyard_group.this.env.TF_GRPC_DEFAULT_OPTIONS == "grpc.keepalive_time_ms=300000,grpc.keepalive_timeout_ms=20000"
+    error_message = "A connection to a host without power must end after 20 seconds."
+  }
+
+  assert {
     condition     = trainyard_group.this.completion.when == "never" && trainyard_group.this.wait_for == "running"
     error_message = "Without train_steps, training must be a service."
   }
@@ -55,6 +60,17 @@ run "defaults" {
   assert {
     condition     = output.chief == "ps-worker-worker-0"
     error_message = "Worker 0 is the chief."
+  }
+}
+
+run "env" {
+  variables {
+    env = { TF_GRPC_DEFAULT_OPTIONS = "grpc.keepalive_time_ms=60000", SAY_EVERY = "5" }
+  }
+
+  assert {
+    condition     = trainyard_group.this.env.TF_GRPC_DEFAULT_OPTIONS == "grpc.keepalive_time_ms=60000" && trainyard_group.this.env.SAY_EVERY == "5" && trainyard_group.this.env.BATCH_SIZE == "20"
+    error_message = "env must add to the module's variables, and override them."
   }
 }
 
