@@ -63,10 +63,11 @@ resource "trainyard_cluster" "lab" {
 			Check: l.attempts(map[string]int{"a": 1}),
 		},
 		resource.TestStep{
-			PreConfig:        func() { l.must(engine.Delete[domain.SweepDocument](t.Context(), l.engine(), "lr")) },
-			Config:           config,
-			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theSweep, plancheck.ResourceActionCreate)),
-			Check:            l.attempts(map[string]int{"a": 1}),
+			PreConfig: func() { l.must(engine.Delete[domain.SweepDocument](t.Context(), l.engine(), "lr")) },
+			Config:    config,
+			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theSweep,
+				plancheck.ResourceActionCreate)),
+			Check: l.attempts(map[string]int{"a": 1}),
 		},
 	)
 }
