@@ -81,13 +81,59 @@ func TestExperimentsImage(t *testing.T) {
 	}
 }
 
+// routesTests are the tests that show what the module's README says in place of each of the paper's routes and pages,
+// by the beginning of its row. A test is the file and the name of a function, or of a run in a module's test.
+var routesTests = []struct{ route, file, name string }{
+	{"start N", "internal/acceptance/systems/experiments_admission_test.go", "TestSystemExperimentsCard"},
+	{"validation", "modules/experiments/tests/configs.tftest.hcl", "gamma_above_one"},
+	{"the config stored", "internal/acceptance/systems/experiments_admission_test.go", "TestSystemExperimentsCard"},
+	{"its status", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"health", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"health: created", "internal/acceptance/systems/experiments_admission_test.go", "TestSystemExperimentsAdmission"},
+	{"health: restarting", "internal/sweep/end_test.go", "TestEnded"},
+	{"health: removing", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"health: exited", "internal/sweep/end_test.go", "TestOutOfMemory"},
+	{"logs", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"results as tar", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"TensorBoard port", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"pause", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"remove", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"remove what someone else", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"watcher", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"utilisation", "internal/acceptance/process/utilisation_prometheus_test.go", "TestAccUtilisationFromPrometheus"},
+	{"utilisation", "internal/top/top_test.go", "TestTerminal"},
+	{"utilisation", "internal/acceptance/systemd/monitoring_test.go", "TestAccMonitoring"},
+	{"token", "internal/acceptance/swarm/endpoint_test.go", "TestAccSwarmOverTLS"},
+	{"web pages to upload", "modules/experiments/tests/process.tftest.hcl", "runs"},
+	{"web page of all", "internal/top/tab_test.go", "TestSweepTables"},
+	{"web page of all", "internal/report/sweeps_test.go", "TestShownRuns"},
+	{"web page of one", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"web page of results", "internal/acceptance/systems/experiments_test.go", "TestSystemExperiments"},
+	{"37 side by side", "internal/acceptance/systems/experiments_admission_test.go", "TestSystemExperimentsCard"},
+}
+
 // TestExperimentsRoutes: everything that the module's README names in place of the paper's routes and pages exists, and
-// it names all states, theirs and ours.
+// has a test. It names all states, theirs and ours.
 func TestExperimentsRoutes(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "modules/experiments/README.md"), "\n| the paper | here |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var theirs, ours []string
+	tested := map[string]bool{} // rows
+	for _, test := range routesTests {
+		if text := read(t, test.file); !strings.Contains(text, "\nfunc "+test.name+"(") &&
+			!strings.Contains(text, "\nrun \""+test.name+"\" {") {
+			t.Errorf("%s has no test %s, which covers %q", test.file, test.name, test.route)
+		}
+		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(test.route) + `.*\n?`).FindString(table)
+		if row == "" {
+			t.Errorf("no row begins with %q", test.route)
+		}
+		tested[row] = true
+	}
 	for row := range strings.Lines(table) {
+		if !tested[row] {
+			t.Errorf("no test is known for %q", row)
+		}
 		cells := strings.Split(row, "|")
 		if len(cells) != 4 {
 			t.Fatalf("%q has %d cells", row, len(cells)-2)
