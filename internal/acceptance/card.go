@@ -3,12 +3,7 @@
 package acceptance
 
 import (
-	"fmt"
-	"os"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
@@ -22,28 +17,6 @@ func DriveCard(t testing.TB, file string, foreign func() int64, show func(used i
 	ctx := t.Context()
 	go func() {
 		defer close(done)
-		look := time.NewTicker(20 * time.Millisecond)
-		defer look.Stop()
-		for last := ""; ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-			}
-			content, _ := os.ReadFile(file)
-			var processes []fakenvml.Process
-			used := foreign()
-			for line := range strings.Lines(string(content)) {
-				var p fakenvml.Process
-				if _, err := fmt.Sscan(line, &p.PID, &p.MiB); err == nil && syscall.Kill(p.PID, 0) == nil {
-					processes = append(processes, p)
-					used += p.MiB
-				}
-			}
-			if now := fmt.Sprint(used, processes); now != last {
-				last = now
-				show(used, processes)
-			}
-		}
+		fakenvml.FollowAllocations(ctx, file, foreign, show)
 	}()
 }

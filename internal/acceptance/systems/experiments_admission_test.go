@@ -20,29 +20,11 @@ import (
 // runMiB is the GPU memory that a run uses, as the paper has measured it.
 const runMiB = 1_199
 
-// allocating allocates a run's memory on a fake driver's card, as CUDA would, before it executes Python: a run that
-// finds too little fails. CARD is the file that records who has how much, and GATE a FIFO that all wait on, so that
-// none ends early.
-const allocating = `#!/bin/sh
-python3 - $$ <<'END' || exit 1
-import fcntl, os, sys
-with open(os.environ["CARD"], "r+") as file:
-    fcntl.flock(file, fcntl.LOCK_EX)
-    taken = [line.split() for line in file]
-    used = sum(int(mib) for pid, mib in taken if os.path.exists("/proc/" + pid))
-    if used + %[1]d > %[2]d:
-        sys.exit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %[1]d MiB.")
-    print(sys.argv[1], %[1]d, file=file, flush=True)
-END
-: <"$GATE"
-exec python3 "$@"
-`
-
 // card is a fake driver's card that experiments share.
 type card struct {
 	*experiments
 	device fakenvml.Device
-	// attributes are those of the module for runs that use the card.
+	// attributes are those of the module for runs that use the card. They wait for gate, a FIFO, so none ends early.
 	attributes string
 	gate       string
 }
@@ -56,7 +38,7 @@ func newCard(t *testing.T, limitMiB, foreignMiB int64) *card {
 	folder := t.TempDir()
 	python, taken, gate := filepath.Join(folder, "python"), filepath.Join(folder, "card"), filepath.Join(folder, "gate")
 	if err := errors.Join(
-		os.WriteFile(python, fmt.Appendf(nil, allocating, runMiB, limitMiB), 0o700), //nolint:gosec // it is a program
+		os.WriteFile(python, fakenvml.Allocating("python3", runMiB, limitMiB), 0o700), //nolint:gosec // it is a program
 		os.WriteFile(taken, nil, 0o600), syscall.Mkfifo(gate, 0o600),
 	); err != nil {
 		t.Fatal(err)
