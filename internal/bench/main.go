@@ -94,6 +94,10 @@ var parts = []struct {
 		(*bench).spark, false, true,
 	},
 	{
+		"experiments", "Fifty reinforcement-learning experiments on one card, beside a paper's measurements of 2022",
+		(*bench).experiments, false, true,
+	},
+	{
 		"kafka", "A day of Kafka's brokers by each rule, among them models of the algorithm learned", (*bench).kafka,
 		false, true,
 	},

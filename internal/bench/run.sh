@@ -5,10 +5,11 @@
 # without it if that fails.
 # The parts for reference systems run only if named, take long, and use the real software, which is installed likewise:
 # ps-worker and multiworker train with TensorFlow, on this machine, on hosts and on a Swarm, spark uses Spark and
-# XGBoost, and kafka runs a day of Kafka's brokers for each rule.
+# XGBoost, experiments trains agents with NumPy on a card of a fake driver, and kafka runs a day of Kafka's brokers for
+# each rule.
 #
 #   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,reaction,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
-#   run.sh -runs 5 -only ps-worker,multiworker,spark,kafka [-training 20s] [-day 30m]
+#   run.sh -runs 5 -only ps-worker,multiworker,spark,experiments,kafka [-training 20s] [-day 30m]
 #
 # Paths are relative to the root of the repository.
 #
