@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Times count from the first start, and only runs with a result have one.
+// Only runs with a result have one.
 func TestCourseOf(t *testing.T) {
 	at := func(seconds int) *time.Time {
 		return new(time.Date(2026, 11, 29, 0, 0, seconds, 0, time.UTC))
@@ -23,7 +23,7 @@ func TestCourseOf(t *testing.T) {
 		"b": {State: domain.RunSucceeded, StartedAt: at(15), FinishedAt: at(50), Value: new(2.0), OutOfMemory: 2},
 		"c": {State: domain.RunSucceeded, StartedAt: at(15), FinishedAt: at(55)},
 		"d": {State: domain.RunOutOfMemory, StartedAt: at(15), FinishedAt: at(60), OutOfMemory: 3},
-	})
+	}, *at(10))
 	want := cardCourse{finished: 2, ranOut: 5, makespan: 40 * time.Second, mean: 25 * time.Second}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(cardCourse{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -40,11 +40,11 @@ func TestCardTables(t *testing.T) {
 	found := course(70, 50)
 	found[0].best, found[0].settled = 9, true
 	for mean, want := range map[int][]string{
-		75: {
-			"| 75 s | 0.75 | 8238 s | 1.00 | 4620 s | 0.69 |", "50 of 50 finish in each way: held",
+		80: {
+			"| 80 s | 0.80 | 8238 s | 1.00 | 4620 s | 0.69 |", "50 of 50 finish in each way: held",
 			"of those with 37: held", "`progress` found 9 at a time, and settled.", "the 38th dies",
 		},
-		76: {"| 76 s | 0.76 |", "of those with 37: MISSED"},
+		81: {"| 81 s | 0.81 |", "of those with 37: MISSED"},
 	} {
 		text := fmt.Sprint(cardTables([][]cardCourse{course(mean, 50), found, course(100, 50), found, course(100, 50)}))
 		for _, phrase := range want {
