@@ -44,7 +44,7 @@ var longer = strings.NewReplacer(
 
 // learnOn runs six experiments on three machines, one of which loses its power meanwhile. The results are in a folder,
 // with more attributes, and a mount for them if there is one. TensorBoard has to show at least this many of them, and
-// the destroy to collect all.
+// the destroy to collect all. No secret may be seen anywhere.
 func learnOn(
 	t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site,
 	results, attributes, mount string, shown int,
@@ -83,13 +83,15 @@ module "pricing" {
 
 output "tensorboard" { value = module.pricing.tensorboard }
 `, results, collected, attributes, filepath.Join(filepath.Dir(e.Python), "tensorboard"),
-		s.members(mounts...), longer.Replace(learners))+logsOfRuns)
-	finish := w.Start("apply", "-auto-approve")
+		s.members(mounts...), longer.Replace(learners))+logsOfRuns, s.withSecret(t, w))
+	w.Must("plan", "-out="+savedPlan)
+	finish := w.Start("apply", savedPlan)
 	interrupted := s.interruptRun(t, filepath.Join(results, "pricing"), keys)
 	finish()
 	w.Must("apply", "-refresh-only", "-auto-approve") // members may have moved during the apply
 	expectLogs(w, 6)
 	w.ExpectNoChange("once all have ended")
+	s.expectHidden(w, membersOf(keys)...)
 
 	address := strings.TrimSpace(w.Must("output", "-raw", "tensorboard"))
 	acctest.Eventually(t, fmt.Sprintf("TensorBoard to show %d runs", shown), func() bool {
@@ -132,23 +134,29 @@ output "tensorboard" { value = module.pricing.tensorboard }
 	}
 }
 
+// memberOf returns the member of a run, given its key; membersOf returns those of several.
+func memberOf(key string) string { return "pricing-" + key + "-0" }
+
+func membersOf(keys []string) (members []string) {
+	for _, key := range keys {
+		members = append(members, memberOf(key))
+	}
+	return members
+}
+
 // interruptRun waits until each machine runs one of these experiments, cuts the power of the last one when its run has
 // a checkpoint, and returns the key of that run. The folder has the results of each run in a folder with its key.
 func (s *site) interruptRun(t *testing.T, folder string, keys []string) (interrupted string) {
 	t.Helper()
 	last := len(s.hosts) - 1
-	member := func(key string) string { return "pricing-" + key + "-0" }
-	var members []string
-	for _, key := range keys {
-		members = append(members, member(key))
-	}
+	members := membersOf(keys)
 	s.awaitOnAll(t, members...)
 	acctest.Eventually(t, "a checkpoint of a run on "+s.hosts[last], func() bool {
 		for _, key := range keys {
-			if on, err := s.hostOf(member(key)); err != nil || on != s.hosts[last] {
+			if on, err := s.hostOf(memberOf(key)); err != nil || on != s.hosts[last] {
 				continue
 			}
-			_, err := s.shell(member(key), "ls "+filepath.Join(folder, key, "checkpoint.npz"))
+			_, err := s.shell(memberOf(key), "ls "+filepath.Join(folder, key, "checkpoint.npz"))
 			if err == nil {
 				interrupted = key
 				return true
@@ -156,6 +164,6 @@ func (s *site) interruptRun(t *testing.T, folder string, keys []string) (interru
 		}
 		return false
 	})
-	s.loseHost(t, last, member(interrupted))
+	s.loseHost(t, last, memberOf(interrupted))
 	return interrupted
 }
