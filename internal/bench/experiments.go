@@ -276,7 +276,7 @@ func (w *workspace) awaitExperiments(
 			if err != nil {
 				return course, err
 			}
-			defer open.Close() //nolint:errcheck // nothing is written
+			defer open.Close()
 			begin = time.Now()
 		}
 		if err := pause(ctx, cardLook); err != nil {
