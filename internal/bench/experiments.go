@@ -214,8 +214,8 @@ module "pricing" {
   }
   %s
 }
-`, card.device.UUID, cardRunMiB, way.pool, cardRuns/2, card.python, card.taken, card.gate, cardCPUs, qEpisodes, dqnEpisodes,
-		way.attributes)
+`, card.device.UUID, cardRunMiB, way.pool, cardRuns/2, card.python, card.taken, card.gate, cardCPUs,
+		qEpisodes, dqnEpisodes, way.attributes)
 	if err := errors.Join(
 		os.WriteFile(file, []byte(config), 0o600),
 		os.WriteFile(card.taken, nil, 0o600), // later processes may have the PIDs of earlier runs
