@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,21 +51,18 @@ const (
 	sparkRows     = 1_000_000
 )
 
+// sparkSubmit is how long a submit took from its first task, which starts when all of its workers are there, and from
+// the start of its program, which includes Spark's own start and the wait for workers.
+type sparkSubmit struct {
+	training, whole time.Duration
+}
+
 // sparkTimes is how long a job took in a run: by number of static workers, and in each submit with the policy, which
 // had best workers per application.
 type sparkTimes struct {
-	static map[int]time.Duration
-	policy []time.Duration
+	static map[int]sparkSubmit
+	policy []sparkSubmit
 	best   int
-}
-
-// mean returns the policy's mean over its submits.
-func (t sparkTimes) mean() time.Duration {
-	sum := time.Duration(0)
-	for _, took := range t.policy {
-		sum += took
-	}
-	return sum / time.Duration(len(t.policy))
 }
 
 // spark trains both jobs with static workers, and then several times in a row with the policy. It starts with one
@@ -82,7 +80,7 @@ func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 	taken := make([][]sparkTimes, len(sparkJobs))
 	for run := range b.runs {
 		for i, job := range sparkJobs {
-			times := sparkTimes{static: map[int]time.Duration{}}
+			times := sparkTimes{static: map[int]sparkSubmit{}}
 			for _, count := range sparkCounts {
 				b.say("spark: %s with %d workers, run %d of %d", job.name, count, run+1, b.runs)
 				took, err := b.submit(ctx, path, job, 1, count,
@@ -109,16 +107,18 @@ func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 // sparkWorker are the attributes of all workers.
 const sparkWorker = `memory_mib = 1536, daemon_memory_mib = 256, web_port = 0, resources = { cpus = 0.4 }`
 
-// fastest returns the fastest count of static workers.
+// fastest returns the count of static workers with the fastest training.
 func (t sparkTimes) fastest() int {
-	return slices.MinFunc(sparkCounts, func(a, b int) int { return int(t.static[a] - t.static[b]) })
+	return slices.MinFunc(sparkCounts, func(a, b int) int {
+		return cmp.Compare(t.static[a].training, t.static[b].training)
+	})
 }
 
-// submit returns how long a job took in a Spark of its own, in each of several submits in a row, once this many workers
-// were registered: from its program's start to its end, including the wait for more workers.
+// submit returns how long a job took in a Spark of its own, in each of several submits in a row. The first one is made
+// once this many workers are registered.
 func (b *bench) submit(
 	ctx context.Context, path string, job sparkJob, submits, begin int, attributes string,
-) (took []time.Duration, err error) {
+) (took []sparkSubmit, err error) {
 	dir, err := os.MkdirTemp(b.work, "spark-")
 	if err != nil {
 		return nil, err
@@ -166,22 +166,24 @@ func (b *bench) submit(
 	return took, nil
 }
 
-// sparkTook returns the time that a driver prints at the end of its log, a JSON list of lines.
-func sparkTook(log []byte) (time.Duration, error) {
+// sparkTook returns the times that a driver prints at the end of its log, a JSON list of lines.
+func sparkTook(log []byte) (sparkSubmit, error) {
 	var lines []string
 	if err := json.Unmarshal(log, &lines); err != nil {
-		return 0, err
+		return sparkSubmit{}, err
 	}
+	duration := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 	for _, line := range slices.Backward(lines) {
 		var entry struct {
-			Event   string  `json:"event"`
-			Seconds float64 `json:"seconds"`
+			Event    string  `json:"event"`
+			Seconds  float64 `json:"seconds"`
+			Training float64 `json:"since_first_task"`
 		}
 		if json.Unmarshal([]byte(line), &entry) == nil && entry.Event == "evaluated" {
-			return time.Duration(entry.Seconds * float64(time.Second)), nil
+			return sparkSubmit{training: duration(entry.Training), whole: duration(entry.Seconds)}, nil
 		}
 	}
-	return 0, errors.New("the driver does not say how long it took")
+	return sparkSubmit{}, errors.New("the driver does not say how long it took")
 }
 
 // sparkConfiguration returns the configuration of a Spark with these attributes, and of a job's nth submit.

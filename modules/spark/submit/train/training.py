@@ -31,11 +31,13 @@ class Job:
         self.spark.sparkContext.setLogLevel("WARN")
         self.gpus = self.spark.conf.get("spark.task.resource.gpu.amount", None) is not None
         say(event="started", job=name, workers=self.workers, rows=self.rows, gpus=self.gpus)
+        self.spark.range(1).count()  # the first task: Spark starts it when all executors have registered
+        self.first_task = time.time()
 
     def frames(self, make):
         """Returns the rows to train on, in memory, and others to evaluate on."""
         training = make(self.spark, self.rows, self.seed, self.workers).persist()
-        training.count()  # the first task: Spark starts it when all executors have registered
+        training.count()
         say(event="prepared", rows=self.rows, seconds=self.elapsed())
         return training, make(self.spark, max(self.rows // 5, 1), self.seed + 1, self.workers)
 
@@ -51,6 +53,7 @@ class Job:
         }
 
     def elapsed(self):
+        """Returns the seconds since the program's start, including Spark's own start and the wait for executors."""
         return round(time.time() - self.begin, 1)
 
     def train(self, estimator, training):
@@ -62,5 +65,6 @@ class Job:
         return model
 
     def end(self, **figures):
-        say(event="evaluated", job=self.name, workers=self.workers, seconds=self.elapsed(), **figures)
+        times = {"seconds": self.elapsed(), "since_first_task": round(time.time() - self.first_task, 1)}
+        say(event="evaluated", job=self.name, workers=self.workers, **times, **figures)
         self.spark.stop()
