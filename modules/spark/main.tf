@@ -147,6 +147,9 @@ locals {
   host   = local.swarm ? local.master : try(regex("^(.*):[0-9]+$", trainyard_group.this.members[local.master])[0], null)
   web    = local.host == null ? null : "http://${local.host}:${var.master.web_port}"
 
+  # What the heat rule follows, by the metric's name.
+  heat = try(var.autoscale.heat, null) == null ? {} : merge({ cpu = "cpu_percent" }, local.gpus == null ? {} : { gpu = "gpu_percent" })
+
   # Selects the applications without a number of their own in autoscale.applications.
   others = join("", [for name in keys(try(var.autoscale.applications, {})) : "#(name!=\"${name}\")#|"])
 
@@ -263,9 +266,9 @@ resource "trainyard_autoscaling_policy" "this" {
         algorithm = { queue = { per_member = 1 / workers, cool_down = var.autoscale.idle } }
       }
     },
-    var.autoscale.heat == null ? {} : {
-      cpu = {
-        source = { agent = { measure = "cpu_percent" } }
+    {
+      for name, measure in local.heat : name => {
+        source = { agent = { measure = measure } }
         algorithm = {
           heat = {
             lower      = var.autoscale.heat.lower

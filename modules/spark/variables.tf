@@ -385,7 +385,7 @@ variable "worker" {
 }
 
 variable "autoscale" {
-  description = "Lets the number of workers follow the applications that the master reports, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle` (2m). `interval` (5s) is the time between two decisions. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`; `{}` uses its published settings. `vertical` recommends CPUs and memory of a worker from what workers use, between `min` and `max` of `cpus` and `memory_mib`. With `dry_run`, the policy only reports what it would do."
+  description = "Lets the number of workers follow the applications that the master reports, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle` (2m). `interval` (5s) is the time between two decisions. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`, and with `worker.gpus` also how busy their GPUs are; `{}` uses its published settings. `vertical` recommends CPUs and memory of a worker from what workers use, between `min` and `max` of `cpus` and `memory_mib`. With `dry_run`, the policy only reports what it would do."
   type = object({
     min                     = optional(number, 1)
     max                     = number

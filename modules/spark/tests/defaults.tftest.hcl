@@ -168,6 +168,29 @@ run "heat" {
     )
     error_message = "The heat rule must have the settings in the paper."
   }
+
+  assert {
+    condition     = join(" ", keys(trainyard_autoscaling_policy.this[0].metrics)) == "applications cpu"
+    error_message = "Without GPUs, it must follow only CPUs."
+  }
+}
+
+run "heat_of_gpus" {
+  command = plan
+
+  variables {
+    worker    = { resources = { cpus = 1 }, gpus = { pool = "v100" } }
+    autoscale = { max = 30, heat = {} }
+  }
+
+  assert {
+    condition = (
+      trainyard_autoscaling_policy.this[0].metrics.gpu.source.agent.measure == "gpu_percent"
+      && trainyard_autoscaling_policy.this[0].metrics.gpu.algorithm == trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm
+      && length(trainyard_autoscaling_policy.this[0].metrics) == 3
+    )
+    error_message = "The heat rule must follow the GPUs of workers like their CPUs."
+  }
 }
 
 run "vertical" {
