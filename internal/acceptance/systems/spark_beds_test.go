@@ -25,13 +25,14 @@ func TestSystemSparkBareHosts(t *testing.T) { trainSpark(t, onHosts) }
 func TestSystemSparkSwarm(t *testing.T) { trainSpark(t, onSwarm) }
 
 // trainSpark trains with two workers on different machines. One of these loses its power in the middle, and when it is
-// back the gang trains anew, in the same application or in another one. A worker that is lost shows in the plan and is
-// restored, and the application is not submitted again.
+// back the gang trains anew, in the same application or in another one. All members have a secret, which is shown
+// nowhere. A worker that is lost shows in the plan and is restored, and the application is not submitted again.
 func trainSpark(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
 	t.Helper()
 	l := newSparkBed(t, start)
+	l.Must("plan", "-out="+savedPlan)
 	begin := time.Now()
-	finish := l.Start("apply", "-auto-approve")
+	finish := l.Start("apply", savedPlan)
 	l.interrupt(t)
 	finish()
 	applied := time.Since(begin)
@@ -39,6 +40,7 @@ func trainSpark(t *testing.T, start func(*testing.T, pythonenv.Environment, int)
 	l.awaitWorkers(2)
 	t.Logf("%s, applied in %.1f s", l.expectTrained(), applied.Seconds())
 	l.ExpectNoChange("after the training")
+	l.expectSecret()
 
 	if err := l.site.lose("spark-worker", 2); err != nil {
 		t.Fatal(err)
@@ -78,6 +80,42 @@ func (l *sparkBed) interrupt(t *testing.T) {
 	}
 }
 
+// sparkSecret is a secret of a Spark, or of an application, which lets in only those who have the same. Spark reads it
+// in containers with the variable in sparkSecretFolder.
+const (
+	sparkSecret = `
+  secrets       = { "spark-defaults.conf" = { version = "1" } }
+  secret_values = { "spark-defaults.conf" = "spark.authenticate true\nspark.authenticate.secret ${var.token}\n" }
+`
+	sparkSecretFolder = `, SPARK_CONF_DIR = "/run/secrets"`
+)
+
+// expectSecret fails unless the master and a worker have the secret, and it appears nowhere else: not in what Terraform
+// shows, and not in logs.
+func (l *sparkBed) expectSecret() {
+	l.Helper()
+	worker := "spark-worker"
+	if l.site.image == "" {
+		worker = "spark-worker-0"
+	}
+	for member, class := range map[string]string{"spark-master-0": "master.Master", worker: "worker.Worker"} {
+		folder := "/run/secrets"
+		if l.site.image == "" {
+			// Other workers on the host, if any, have the same.
+			folder = fmt.Sprintf(`"$(tr '\0' '\n' </proc/$(pgrep -f -o deploy.%s)/environ | `+
+				`sed -n s/^CREDENTIALS_DIRECTORY=//p)"`, strings.ReplaceAll(class, ".", "[.]"))
+		}
+		content, err := l.site.shell(member, "cat "+folder+"/spark-defaults.conf")
+		if want := "spark.authenticate true\nspark.authenticate.secret " + canary; err != nil ||
+			strings.TrimSpace(content) != want {
+			l.Errorf("%s has the secret %q, want %q: %v", member, content, want, err)
+		}
+	}
+	// On a Swarm, all workers together have the role's name.
+	l.site.expectHidden(l.Workspace, "spark-master-0", "spark-worker", "spark-worker-0", "spark-worker-1",
+		"fares-driver-0")
+}
+
 // sparkBed is a Spark on several machines, and an application.
 type sparkBed struct {
 	*acctest.Workspace
@@ -103,7 +141,9 @@ func newSparkBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int
 	l.site = start(t, e, 2)
 	options := "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 	var users []string
+	folder := ""
 	if l.site.image != "" {
+		folder = sparkSecretFolder
 		// Spark looks up its user's name, and loads libraries from its temporary folder, which /tmp doesn't allow here.
 		users = append(users, `{ source = "/etc/passwd", target = "/etc/passwd", read_only = true }`)
 		options += " -Djava.io.tmpdir=/"
@@ -113,7 +153,7 @@ module "spark" {
   source  = "./modules/spark"
   cluster = trainyard_cluster.lab
   bin     = %[1]q
-  env     = { JAVA_HOME = %[2]q, JDK_JAVA_OPTIONS = %[3]q }
+  env     = { JAVA_HOME = %[2]q, JDK_JAVA_OPTIONS = %[3]q%[6]s }
   master = {
     daemon_memory_mib = 256
     resources         = { limits = { cpus = 0.5 } }
@@ -127,7 +167,7 @@ module "spark" {
     placement         = { strategy = "one_per_host" }
     resources         = { limits = { cpus = 0.8 } }
   }
-%[5]s}
+%[5]s%[7]s}
 
 module "fares" {
   source  = "./modules/spark/submit"
@@ -138,7 +178,7 @@ module "fares" {
   env     = { ROWS = "20000", ROUNDS = "20" }
   conf    = { "spark.ui.enabled" = "false" }
   driver  = { memory_mib = 512, resources = { limits = { cpus = 0.8 } }, placement = { hosts = [%[4]q] } }
-}
+%[7]s}
 
 data "trainyard_group" "spark" {
   cluster    = trainyard_cluster.lab
@@ -158,7 +198,7 @@ output "workers" {
 }
 output "log" { value = data.trainyard_logs.fares.lines }
 `, filepath.Dir(e.Python), filepath.Dir(filepath.Dir(java)), options, l.site.hosts[0],
-		l.site.members(users...)))
+		l.site.members(users...), folder, sparkSecret), l.site.withSecret(t, l.Workspace))
 	return l
 }
 
