@@ -12,6 +12,8 @@ import (
 	tfjson "github.com/hashicorp/terraform-json"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
@@ -47,9 +49,25 @@ func (l *lab) alterTraining(w *acctest.Workspace, name string) {
 	var path string
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json", "path")), &path))
 	l.alter(filepath.Join(path, "data.py"), "# something else\n")
+	l.alterGroup(name, func(spec *domain.Group) { spec.Env["LEARNING_RATE"] = "0.5" })
+}
 
+// alterGroup changes the stored specification of a group.
+func (l *lab) alterGroup(name string, change func(*domain.Group)) {
+	l.Helper()
 	group := l.read(name).Document
-	group.Spec.Env["LEARNING_RATE"] = "0.5"
+	change(&group.Spec)
 	_, err := engine.Put(l.Context(), l.engine, group)
 	l.must(err)
+}
+
+// alterContent changes the only file with this name that trainyard_files has brought to the cluster.
+func (l *lab) alterContent(name string) {
+	l.Helper()
+	found, err := filepath.Glob(l.files.Path(statedir.Content, "*", "files", name))
+	l.must(err)
+	if len(found) != 1 {
+		l.Fatalf("the files of the cluster have %q with the name %s, want one", found, name)
+	}
+	l.alter(found[0], "# something else\n")
 }

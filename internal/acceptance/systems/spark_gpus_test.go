@@ -21,7 +21,8 @@ import (
 // Two of eight GPUs may be used, and each worker has its own. The application survives its master. The policy removes
 // one of the workers while it runs, and nothing is computed again, thanks to what that worker has put into shared
 // storage. Each worker has an address of its own, as Spark gives up what all workers at the address of one that leaves
-// have. Afterwards, the policy and the history server are removed, which shows in the plan, and restored.
+// have. Afterwards, the policy and the history server are removed, and the script for Spark's resource discovery is
+// changed, which shows in the plan, and restored.
 func TestSystemSparkGPUs(t *testing.T) {
 	control, cards := fakenvml.New(t), fakenvml.V100s("dgx", 8)
 	control.Set(cards...)
@@ -124,8 +125,9 @@ module "devices" {
 
 	l.must(engine.Delete[domain.AutoscalingPolicyDocument](t.Context(), machine.engine, "spark/worker"))
 	machine.lose("spark-history-web-0")
+	machine.alterContent("discover.sh")
 	machine.expectMended(l.Workspace, "spark", "[create] trainyard_autoscaling_policy.this[0]",
-		"[update] trainyard_group.history[0]")
+		"[update] trainyard_files.gpus[0]", "[update] trainyard_group.history[0]")
 	expectHistory(l, history)
 	l.Must("destroy", "-auto-approve")
 	l.ExpectNobody("after the destroy")

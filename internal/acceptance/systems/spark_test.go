@@ -17,6 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // sparkTrained is a driver's final line.
@@ -31,8 +32,8 @@ type sparkTrained struct {
 
 // The example at the start of the README trains as it is, except for its ports; its web UIs listen only at the members'
 // address. A killed worker comes back, and leaves alone what isn't its own. A change of the triggers submits the
-// application again. A removed worker and a removed master show in the plan and are restored, which submits nothing;
-// nor does parking the cluster, which warns.
+// application again. Members that are removed, and specifications and files that are changed, show in the plan and are
+// restored, which submits nothing; nor does parking the cluster, which warns.
 func TestSystemSpark(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	config := sparkReadme(t) + `
@@ -110,8 +111,12 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	driver := machine.state("train-driver-0").StartedAt
 	machine.lose("spark-worker-1")
 	machine.lose("spark-master-0")
+	machine.alterGroup("spark", func(spec *domain.Group) { spec.Roles["worker"].Env["SPARK_DAEMON_MEMORY"] = "1g" })
+	machine.alterGroup("train", func(spec *domain.Group) { spec.Priority++ })
+	machine.alterContent("training.py")
 	l.Must("plan", "-refresh-only")
-	machine.expectMended(l.Workspace, "spark", "[update] trainyard_group.this")
+	machine.expectMended(l.Workspace, "spark", "[update] module.train.trainyard_files.this[0]",
+		"[update] module.train.trainyard_group.this", "[update] trainyard_group.this")
 	l.await("two workers, after the apply", withWorkers(2))
 	expectSubmittedOnce := func(when string) {
 		t.Helper()
