@@ -4,6 +4,7 @@ package acceptance
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,6 +26,18 @@ func WithModules(w *acctest.Workspace) {
 	if err := Copy(filepath.Join(w.Dir, "modules"), Modules); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// Dockerfiles returns the paths of the Dockerfiles in the folders of another one, and a level deeper, relative to it.
+func Dockerfiles(folder string) (found []string, err error) {
+	for _, depth := range []string{"*", "*/*"} {
+		files, err := fs.Glob(os.DirFS(folder), depth+"/Dockerfile*")
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, files...)
+	}
+	return found, nil
 }
 
 // Copy copies a folder of this repository, without what git ignores: an environment, settings and the state of a user

@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "image" {
-  description = "Container image with Spark, and Python with everything that your programs import; required on `swarm`. On bare hosts, it makes members run as containers; on `process`, it has no effect. The module's `Dockerfile` builds one."
+  description = "Container image with Spark, and Python with everything that your programs import; required on `swarm`. On bare hosts, it makes members run as containers; on `process`, it has no effect. The module's `Dockerfile` builds one, and `Dockerfile.gpu` one for workers with GPUs."
   type        = string
   default     = null
 

@@ -177,26 +177,24 @@ func losePower(t *testing.T, bed *testbed.Hosts, folder string) {
 // be built.
 func planDockerfiles(t *testing.T, w *acctest.Workspace, cluster string) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(acceptance.Modules, "*", "Dockerfile"))
-	if err != nil || len(found) < 4 {
+	found, err := acceptance.Dockerfiles(acceptance.Modules)
+	if err != nil || len(found) < 6 {
 		t.Fatalf("the modules have the Dockerfiles %q, %v", found, err)
 	}
-	var names, says []string
+	var says []string
 	for _, file := range found {
-		name := filepath.Base(filepath.Dir(file))
-		names = append(names, name)
-		says = append(says, fmt.Sprintf(`trainyard_image.of["%s"] will be created`, name))
+		says = append(says, fmt.Sprintf(`trainyard_image.of["%s"] will be created`, file))
 	}
 	configured(w, cluster, fmt.Sprintf(`
 resource "trainyard_image" "of" {
   for_each = toset(%s)
   cluster  = trainyard_cluster.lab
-  name     = "${each.key}:1"
-  build    = { context = "${path.module}/modules/${each.key}" }
+  name     = "${replace(lower(each.key), "/", "-")}:1"
+  build    = { context = "${path.module}/modules/${dirname(each.key)}", dockerfile = basename(each.key) }
 }
-`, acceptance.List(names...)))
+`, acceptance.List(found...)))
 	w.Must("apply", "-auto-approve", "-target=trainyard_cluster.lab")
-	says = append(says, fmt.Sprintf("%d to add, 0 to change, 0 to destroy", len(names)))
+	says = append(says, fmt.Sprintf("%d to add, 0 to change, 0 to destroy", len(found)))
 	acceptance.ExpectSaid(t, w.Must("plan"), says...)
 }
 

@@ -40,11 +40,18 @@ resource "trainyard_gpu_pool" "spark" {
   select  = { max_per_host = 2 }
 }
 
+# Built on one host, and copied to the others.
+resource "trainyard_image" "spark" {
+  cluster = trainyard_cluster.lab
+  name    = "spark:gpu"
+  build   = { context = "${path.module}/../..", dockerfile = "Dockerfile.gpu" }
+}
+
 module "spark" {
   source = "../.."
 
   cluster = trainyard_cluster.lab
-  image   = "registry.example.com/spark-gpu:4.3.0"
+  image   = trainyard_image.spark.image_id
   mounts  = [{ source = "/mnt/nas/spark", target = "/srv/nas" }]
 
   master = { published_port = 8080, recovery_dir = "/srv/nas/recovery", placement = local.cpu }
