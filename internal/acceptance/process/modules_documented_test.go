@@ -38,6 +38,16 @@ func TestModulesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestSparkIsScrapedAsDocumented: the example of the module spark, which its tests plan, passes what the README says to
+// the module monitoring.
+func TestSparkIsScrapedAsDocumented(t *testing.T) {
+	snippet := regexp.MustCompile(`(?m)^  scrape_configs = .*$`).FindString(read(t, "modules", "spark", "README.md"))
+	example := read(t, "modules", "spark", "examples", "complete", "main.tf")
+	if snippet == "" || !strings.Contains(example, "\n"+snippet+"\n") {
+		t.Errorf("the README says %q, which the example does not have", snippet)
+	}
+}
+
 // declaration is a variable or output of a module.
 type declaration struct {
 	name string

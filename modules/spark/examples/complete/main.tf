@@ -1,6 +1,6 @@
 # A Swarm whose first host runs the master, the history server and the drivers. Each worker has a GPU; the configuration
 # may use two per host. The policy runs no workers while nothing waits, and four for an application. Event logs and the
-# data of removed workers are on an NFS export.
+# data of removed workers are on an NFS export. Prometheus monitors all of it.
 
 terraform {
   required_version = ">= 1.11"
@@ -94,6 +94,16 @@ module "fares" {
   triggers = { commit = var.commit }
   wait_for = "running"
   deadline = "2h"
+}
+
+# Prometheus, with the usage of workers and their GPUs, and with the applications that the master reports.
+module "monitoring" {
+  source = "../../../monitoring"
+
+  cluster   = trainyard_cluster.lab
+  placement = local.cpu
+
+  scrape_configs = [{ job_name = "spark", metrics_path = "/metrics/prometheus", static_configs = [{ targets = ["spark-master-0:8080"] }] }]
 }
 
 output "drivers" {
