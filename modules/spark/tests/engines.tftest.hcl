@@ -84,3 +84,29 @@ run "processes_with_gpus" {
     error_message = "Processes must find the script among their host's files."
   }
 }
+
+run "stop_of_a_process" {
+  variables {
+    cluster     = { name = "lab" }
+    image       = "spark:4"
+    shuffle_dir = "/mnt/nas/shuffle"
+  }
+
+  assert {
+    condition     = !strcontains(trainyard_group.this.roles.worker.command[2], "kill -TERM")
+    error_message = "All processes of a worker get the stop signal, and must not get another one."
+  }
+}
+
+run "stop_of_a_container" {
+  variables {
+    cluster     = { name = "lab", engine = "systemd" }
+    worker      = { image = "spark:4", mounts = [{ source = "/mnt", target = "/mnt" }] }
+    shuffle_dir = "/mnt/nas/shuffle"
+  }
+
+  assert {
+    condition     = strcontains(trainyard_group.this.roles.worker.command[2], "kill -TERM $worker")
+    error_message = "Spark's worker must get the stop signal from the container's first process."
+  }
+}
