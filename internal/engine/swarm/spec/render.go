@@ -152,8 +152,8 @@ func environment(spec domain.MemberSpec) []string {
 }
 
 // whereabouts are the variables of pooled members that the Swarm fills in. A task's name ends with its ID, and if that
-// begins with a digit, it is no host name for Java's URIs (RFC 2396, section 3.2.2), which Spark needs. Docker's DNS also
-// resolves it with the network's name.
+// begins with a digit, it is no host name for Java's URIs (RFC 2396, section 3.2.2), which Spark needs. Docker's DNS
+// also resolves it with the network's name.
 func whereabouts(cluster, address string) map[string]string {
 	return map[string]string{
 		variableHost:    HostnameTemplate,
