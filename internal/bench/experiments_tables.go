@@ -45,9 +45,10 @@ func cardTables(courses [][]cardCourse) []fmt.Stringer {
 		m,
 		note(fmt.Sprintf("Half of them learn with a table, half with a network, with a limit of %g processors each. A "+
 			"fake driver's card has %s MiB,\n  of which they can allocate %s; each allocates %s. They learn, and time "+
-			"counts, from when the card is full. Ratios are to 37 slots, within a run, of which there are %d:\n  median (least – most). The "+
-			"published seconds are computed from the paper's medians for 1 to 37 at a time.", cardCPUs, count(cardMiB),
-			count(allocatableMiB), count(cardRunMiB), len(courses[0]))),
+			"counts, once as many have started as run\n  at a time, with progress from the first. Ratios are to 37 "+
+			"slots in the same run; medians of %d runs (least – most).\n  The published seconds are computed from the "+
+			"paper's medians for 1 to 37 at a time.",
+			cardCPUs, count(cardMiB), count(allocatableMiB), count(cardRunMiB), len(courses[0]))),
 	}
 	for i, way := range cardWays {
 		for _, c := range courses[i] {

@@ -51,8 +51,8 @@ const (
 	sparkRows     = 1_000_000
 )
 
-// sparkSubmit is how long a submit took from its first task, which starts when all of its workers are there, and from
-// the start of its program, which includes Spark's own start and the wait for workers.
+// sparkSubmit is how long a submit took from the end of its first task, which waits until all of its workers are there,
+// and from the start of its program, which includes Spark's own start and that wait.
 type sparkSubmit struct {
 	training, whole time.Duration
 }

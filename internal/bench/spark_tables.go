@@ -40,8 +40,8 @@ func sparkTables(taken [][]sparkTimes) []fmt.Stringer {
 		note(fmt.Sprintf("%d rows, %s, 0.4 processors a worker; the policy begins with one,\n  adds the others before "+
 			"the first submit trains, and keeps them for the next ones. Ratios are within a run, and their means.",
 			sparkRows, strings.Join(rounds, ", "))),
-		note("The first task starts when all workers are there. The time with the start includes that of Spark, and " +
-			"the wait for workers."),
+		note("The first task, which counts one row, waits until all workers are there. The time with the start " +
+			"includes that of Spark, and this wait."),
 		note(fmt.Sprintf("Bar: from the first task, the policy's mean is no more than with two workers, and at most "+
 			"%.0f %% more than with\n  the best count, for both jobs: %s.", 100*(sparkSlack-1), verdict(held))),
 	}

@@ -9,7 +9,7 @@ tf=$("$(dirname "$0")/terraform.sh")
 export TF_CLI_CONFIG_FILE=/dev/null CHECKPOINT_DISABLE=1
 
 # Terraform starts a provider three times a command, each time with new keys for TLS between the two: a third of what a
-# plan costs. Terraform has this variable for tests. make quickstart uses TLS.
+# plan costs. Terraform has this variable for tests. The quickstart uses TLS in its test on bare hosts.
 export TF_DISABLE_PLUGIN_TLS=1
 version=$("$tf" version)
 version=${version%%$'\n'*}

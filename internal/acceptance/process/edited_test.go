@@ -24,8 +24,9 @@ func edit[T any, P domain.Document[T]](l *lab, name string, change func(*T)) {
 	l.must(err)
 }
 
-// What others have changed in a cluster, a pool or a sweep shows in the plan, and an apply repairs it. Runs that have
-// ended do not start again. The tests of groups, policies and files do the same.
+// What others have changed in a cluster, a pool or a sweep shows in the plan, and an apply repairs it, without a run that
+// has ended starting again. A sweep that others have deleted is created again. The tests of groups, policies and files
+// do the same.
 func TestAccEditedByOthers(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	const theSweep = "trainyard_sweep.lr"
@@ -67,7 +68,6 @@ resource "trainyard_cluster" "lab" {
 			Config:    config,
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(theSweep,
 				plancheck.ResourceActionCreate)),
-			Check: l.attempts(map[string]int{"a": 1}),
 		},
 	)
 }

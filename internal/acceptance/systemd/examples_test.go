@@ -56,6 +56,7 @@ const leastAccuracy = 0.9
 func TestAccQuickstart(t *testing.T) {
 	l := newLab(t, 1, 2)
 	w := l.example("quickstart")
+	w.Env("TF_DISABLE_PLUGIN_TLS", "") // as users' Terraform does, unlike in other tests
 	trainer, err := os.ReadFile(acctest.Build(t, acctest.Trainer))
 	l.must(err)
 	l.must(os.WriteFile(filepath.Join(w.Dir, "digits-trainer"), trainer, 0o755)) //nolint:gosec // a program

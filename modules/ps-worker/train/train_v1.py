@@ -67,8 +67,8 @@ class Log(tf.train.SessionRunHook):
 
 
 class Watchdog(tf.train.SessionRunHook):
-    """Ends a worker that waits for a host without power: its kernel sends nothing, and TensorFlow would wait for a
-    quarter of an hour. TensorFlow's own time limits don't apply to remote calls."""
+    """Ends a worker that waits for a host without power: its kernel sends nothing, and TensorFlow may wait for minutes.
+    TensorFlow's own time limits don't apply to remote calls."""
 
     def __init__(self):
         self.timeout = float(os.environ.get("STALL_TIMEOUT", "300"))

@@ -34,6 +34,9 @@ const (
 	taskTemplate = "{{.Task.Name}}"
 )
 
+// maxLabel is the maximum length of a label of a DNS name (RFC 1035, section 2.3.4).
+const maxLabel = 63
+
 // HostnameTemplate is the Swarm template for the name of the host on which a task runs.
 const HostnameTemplate = "{{.Node.Hostname}}"
 
@@ -153,12 +156,13 @@ func environment(spec domain.MemberSpec) []string {
 
 // whereabouts are the variables of pooled members that the Swarm fills in. A task's name ends with its ID, and if that
 // begins with a digit, it is no host name for Java's URIs (RFC 2396, section 3.2.2), which Spark needs. Docker's DNS
-// also resolves it with the network's name.
+// also resolves it with the network's name, unless that is too long for DNS.
 func whereabouts(cluster, address string) map[string]string {
-	return map[string]string{
-		variableHost:    HostnameTemplate,
-		variableAddress: taskTemplate + "." + NetworkName(cluster) + portOf(address),
+	name := taskTemplate
+	if network := NetworkName(cluster); len(network) <= maxLabel {
+		name += "." + network
 	}
+	return map[string]string{variableHost: HostnameTemplate, variableAddress: name + portOf(address)}
 }
 
 // sharedAddress is the address of all members that share a service: the service's name, which resolves to each of them
