@@ -143,8 +143,8 @@ func membersOf(keys []string) (members []string) {
 }
 
 // interruptRun waits for a checkpoint of a DQN agent on another machine than the first, and cuts that machine's power.
-// DQN agents learn for longest, and spread over the machines. It returns the key of the run, and the machine's name. The
-// folder has the results of each run in a folder with its key.
+// DQN agents learn for longest, and spread over the machines. It returns the key of the run, and the machine's name.
+// The folder has the results of each run in a folder with its key.
 func (s *site) interruptRun(t *testing.T, folder string, keys []string) (interrupted, host string) {
 	t.Helper()
 	acctest.Eventually(t, "a checkpoint of a DQN agent on another machine than the first", func() bool {
