@@ -26,8 +26,8 @@ const (
 	cardRunMiB     = 1_199
 	cardMiB        = 46_068
 	allocatableMiB = 44_685
-	// cardCPUs is the limit of a run's processors: eight runs use two, even if some wait or start, and more gain nothing.
-	// As published, throughput is highest with eight.
+	// cardCPUs is the limit of a run's processors: eight runs use two, even if some wait or start, and more gain
+	// nothing. As published, throughput is highest with eight.
 	cardCPUs = 0.3
 	// A run needs almost two seconds of a processor, and six with its limit; the paper's take 508 s alone. So times to
 	// settle are shorter than the defaults, 20 s and 1 min.

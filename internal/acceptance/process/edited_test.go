@@ -24,9 +24,9 @@ func edit[T any, P domain.Document[T]](l *lab, name string, change func(*T)) {
 	l.must(err)
 }
 
-// What others have changed in a cluster, a pool or a sweep shows in the plan, and an apply repairs it, without a run that
-// has ended starting again. A sweep that others have deleted is created again. The tests of groups, policies and files
-// do the same.
+// What others have changed in a cluster, a pool or a sweep shows in the plan, and an apply repairs it. No run that has
+// ended starts again. A sweep that others have deleted is created again. The tests of groups, policies and files do the
+// same.
 func TestAccEditedByOthers(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	const theSweep = "trainyard_sweep.lr"

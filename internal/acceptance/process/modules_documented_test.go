@@ -17,7 +17,8 @@ import (
 )
 
 // TestModulesAreDocumented: the tables in each module's README list its inputs with type and default, and its outputs,
-// in the order of the code. Where a row has "`port` (8000", that is the default of this attribute in the type, if the type has one.
+// in the order of the code. Where a row has "`port` (8000", that is the default of this attribute in the type, if the
+// type has one.
 func TestModulesAreDocumented(t *testing.T) {
 	for _, name := range modules(t) {
 		t.Run(name, func(t *testing.T) {
