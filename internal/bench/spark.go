@@ -123,7 +123,7 @@ func (b *bench) submit(
 	if err != nil {
 		return nil, err
 	}
-	w := &workspace{bench: b, name: "bench", dir: dir}
+	w := &workspace{bench: b, name: "bench", dir: dir, path: path}
 	if err := os.CopyFS(filepath.Join(dir, "modules"), os.DirFS("modules")); err != nil {
 		return nil, err
 	}
@@ -137,8 +137,7 @@ func (b *bench) submit(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close(ctx)) }()
-	env := []string{"PATH=" + path}
-	if _, err := w.terraformWith(ctx, env, "apply", "-auto-approve", "-target=module.spark"); err != nil {
+	if _, err := w.terraform(ctx, "apply", "-auto-approve", "-target=module.spark"); err != nil {
 		return nil, err
 	}
 	if err := awaitSpark(ctx, begin); err != nil {
@@ -148,7 +147,7 @@ func (b *bench) submit(
 		if err := configure(i + 1); err != nil {
 			return nil, err
 		}
-		if _, err := w.terraformWith(ctx, env, "apply", "-auto-approve"); err != nil {
+		if _, err := w.apply(ctx); err != nil {
 			return nil, err
 		}
 		show := b.command(ctx, "output", "-json", "log")

@@ -27,6 +27,8 @@ type workspace struct {
 	docker string
 	// hosts is the value of the cluster's hosts, if any.
 	hosts string
+	// path is the value of PATH, if it isn't this process's: a destroy looks for members' programs, too.
+	path string
 }
 
 // cleanupTimeout limits the clean-up of a workspace.
@@ -111,6 +113,9 @@ func (w *workspace) terraformWith(ctx context.Context, env []string, args ...str
 	cmd.Env = append(cmd.Env, "TRAINYARD_STATE_DIR="+w.stateDir().Root)
 	if w.docker != "" {
 		cmd.Env = append(cmd.Env, "DOCKER_HOST="+w.docker)
+	}
+	if w.path != "" {
+		cmd.Env = append(cmd.Env, "PATH="+w.path)
 	}
 	cmd.Env = append(cmd.Env, env...)
 	var output bytes.Buffer
