@@ -130,11 +130,15 @@ func (r rejecting) RunInput(context.Context, string, io.Reader) ([]byte, error) 
 // TestUpdateErrors: errors of an update of a host, which its client names, don't name it again, and say what failed.
 func TestUpdateErrors(t *testing.T) {
 	to := rejecting{err: sshclient.At("ops@gpu1", sshclient.Failed(nil, "the connection broke"))}
-	file := install.File{From: filepath.Join(t.TempDir(), "trainyard")}
-	if err := os.WriteFile(file.From, nil, 0o600); err != nil {
+	from := filepath.Join(t.TempDir(), "trainyard")
+	if err := os.WriteFile(from, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := (&reach{}).update(t.Context(), to)
+	file, err := install.Open("trainyard", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = (&reach{}).update(t.Context(), to)
 	if err == nil || err.Error() != "the connection broke" {
 		t.Errorf("reading facts: %v", err)
 	}

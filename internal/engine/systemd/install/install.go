@@ -1,17 +1,12 @@
 package install
 
 import (
-	"bufio"
-	"compress/gzip"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
@@ -51,48 +46,21 @@ const receive = `set -e; umask 022; export LC_ALL=C; mkdir -p "$1"; t=$(mktemp "
 	`chmod 0755 "$t"; chcon -t bin_t "$t" 2>/dev/null || :; sync "$t" 2>/dev/null || sync; ` +
 	`mkdir -p "$1/$2"; mv -f "$t" "$1/$2/$3"; sync "$1/$2" 2>/dev/null || :`
 
-// otherDigest is the exit status of receive if the content does not have the digest.
-const otherDigest = 65
-
 // upload uploads a file to a host.
 func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) error {
-	content, err := os.Open(file.From)
+	packed, err := packedFile(file)
 	if err != nil {
-		return err
+		return fmt.Errorf("copying %s: %w", file.From, err)
 	}
-	defer content.Close()
-	packed := pack(content)
-	defer packed.Close()
-	_, err = host.RunInput(ctx, f.AsRoot("sh", "-c", receive, "sh", layout.Programs, file.Digest, file.Name), packed)
+	_, err = host.RunInput(ctx, f.AsRoot("sh", "-c", receive, "sh", layout.Programs, file.Digest, file.Name),
+		bytes.NewReader(packed))
 	if err == nil {
 		return nil
 	}
-	ended, _ := errors.AsType[*ssh.ExitError](err)
-	says := func(text string) bool { return strings.Contains(err.Error(), text) }
-	switch {
-	case ended != nil && ended.ExitStatus() == otherDigest:
-		return fmt.Errorf("copying %s: %w; the file was changed meanwhile: run terraform apply again", file.From, err)
-	case says("No space left on device"), says("Disk quota exceeded"):
-		return noRoom(file, err)
+	for _, full := range []string{"No space left on device", "Disk quota exceeded"} {
+		if strings.Contains(err.Error(), full) {
+			return noRoom(file, err)
+		}
 	}
 	return fmt.Errorf("copying %s: %w", file.From, err)
-}
-
-// packet is the payload size of an SSH packet.
-const packet = 32 << 10
-
-// pack returns a reader of gzip-compressed content. It has to be closed.
-func pack(content io.Reader) io.ReadCloser {
-	reader, writer := io.Pipe()
-	go func() {
-		// The network is slower than even this.
-		whole := bufio.NewWriterSize(writer, packet) // gzip writes a few hundred bytes at a time
-		packer, err := gzip.NewWriterLevel(whole, gzip.BestSpeed)
-		if err == nil {
-			_, err = io.Copy(packer, content)
-			err = errors.Join(err, packer.Close(), whole.Flush())
-		}
-		writer.CloseWithError(err)
-	}()
-	return reader
 }

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
@@ -215,7 +217,7 @@ func TestInstallFails(t *testing.T) {
 		},
 		"a file that changed": {
 			f: bare, changed: true,
-			parts: []string{"exited with status 65: received digest", "changed meanwhile: run terraform apply again"},
+			parts: []string{"its digest is", "the file was changed meanwhile; run terraform apply again"},
 		},
 		"a host without sudo": {
 			stubs: map[string]string{"sudo": `echo "sudo: a password is required" >&2; exit 1`},
@@ -228,7 +230,7 @@ func TestInstallFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, server := startHost(t, test.stubs)
-			file := fileOf(t, "trainyard", noise(1<<20))
+			file := fileOf(t, "trainyard", noise(1<<20)+name)
 			if test.changed {
 				must(t, os.WriteFile(file.From, []byte("other"), 0o600))
 			}
@@ -247,7 +249,7 @@ func TestInstallFails(t *testing.T) {
 		})
 	}
 	host, _ := startHost(t, nil)
-	gone := fileOf(t, "trainyard", "program")
+	gone := fileOf(t, "trainyard", "gone")
 	must(t, os.Remove(gone.From))
 	if err := Install(t.Context(), host, bare, gone); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
@@ -263,10 +265,25 @@ func TestScript(t *testing.T) {
 
 func TestPack(t *testing.T) {
 	broken := errors.New("broken disk")
-	packed := pack(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), failing{broken}))
-	defer packed.Close()
-	if _, err := io.Copy(io.Discard, packed); !errors.Is(err, broken) {
+	if _, err := pack(io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), failing{broken})); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestPackedOnce: a file is read once for all hosts, and again if that failed.
+func TestPackedOnce(t *testing.T) {
+	file := fileOf(t, "trainyard", strconv.FormatInt(time.Now().UnixNano(), 10))
+	aside := file.From + ".aside"
+	must(t, os.Rename(file.From, aside))
+	if _, err := packedFile(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the error is %v", err)
+	}
+	must(t, os.Rename(aside, file.From))
+	first, err := packedFile(file)
+	must(t, err)
+	must(t, os.Remove(file.From))
+	if again, err := packedFile(file); err != nil || !bytes.Equal(again, first) {
+		t.Errorf("it is read again: %v", err)
 	}
 }
 
