@@ -34,13 +34,17 @@ const (
 // it starts.
 const BuiltVariable = "TRAINYARD_TEST_BUILT"
 
+// ProgramsVariable is the environment variable with a folder in which the test processes of a run share what they
+// build: linking a program takes seconds, and a dozen packages need the provider.
+const ProgramsVariable = "TRAINYARD_TEST_PROGRAMS"
+
 var (
 	buildMutex sync.Mutex
 	buildDir   string
 	built      = map[string]string{}
 )
 
-// Build builds a program of this module, once per test process, and returns the path of its file.
+// Build builds a program of this module, once per test process or run, and returns the path of this process's file.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	return build(t, pkg, pkg, static, "-ldflags", stripped)
@@ -89,14 +93,44 @@ func build(t testing.TB, name, pkg, env string, flags ...string) string {
 		}
 	}
 	path := filepath.Join(buildDir, filepath.Base(name))
+	if err := buildAt(path, pkg, env, flags...); err != nil {
+		t.Fatal(err)
+	}
+	built[name] = path
+	return path
+}
+
+// buildAt builds a program, or copies it from the folder of ProgramsVariable, where it is added if it is missing.
+func buildAt(path, pkg, env string, flags ...string) error {
+	programs := os.Getenv(ProgramsVariable)
+	shared := filepath.Join(programs, filepath.Base(path))
+	if programs != "" && copyProgram(shared, path) == nil {
+		return nil
+	}
 	args := append(append([]string{"build", "-o", path}, flags...), pkg)
 	command := exec.Command("go", args...)
 	command.Env = append(os.Environ(), env)
 	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", pkg, err, output)
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, output)
 	}
-	built[name] = path
-	return path
+	if programs == "" {
+		return nil
+	}
+	unfinished := fmt.Sprint(shared, ".", os.Getpid())
+	if err := copyProgram(path, unfinished); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, shared)
+}
+
+// copyProgram copies by a process of its own: a program can't be started while another process has it open for writing,
+// and what this process has open, any process that it starts meanwhile has for a moment, too.
+func copyProgram(from, to string) error {
+	output, err := exec.Command("cp", from, to).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	return nil
 }
 
 // Main is for TestMain: it runs a package's tests, calls ends to stop what the tests share, and deletes what was built.

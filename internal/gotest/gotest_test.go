@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
 // packages are test packages in which some tests fail, some are skipped, and one doesn't compile.
@@ -29,6 +31,8 @@ func TestFine(t *testing.T) {}`,
 func TestWaits(t *testing.T) { t.Log("on its way"); select {} }`,
 	"futile/f_test.go": `
 func TestNothing(t *testing.T) { nobody() }`,
+	"sharing/s_test.go": `
+func TestAgain(t *testing.T) { t.Log("programs in", os.Getenv("` + acctest.ProgramsVariable + `")) }`,
 	"good/g.go": ``,
 }
 
@@ -131,6 +135,19 @@ func TestFailed(t *testing.T) {
 	}
 	if strings.Contains(printed, "nobody wants to know") {
 		t.Errorf("it prints what passing tests wrote:\n%s", printed)
+	}
+}
+
+// Tests share a folder for programs, which is gone afterwards.
+func TestPrograms(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	printed, code := in(t, "-v", "./sharing", "-then", "./sharing", "-run", "Again")
+	folders := regexp.MustCompile(`programs in (.*)`).FindAllStringSubmatch(printed, -1)
+	if code != 0 || len(folders) != 2 || folders[0][1] == "" || folders[0][1] != folders[1][1] {
+		t.Fatalf("exit code %d; the folders are %q:\n%s", code, folders, printed)
+	}
+	if _, err := os.Stat(folders[0][1]); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", folders[0][1], err)
 	}
 }
 

@@ -28,6 +28,9 @@ func main() {
 	os.Exit(code)
 }
 
+// programsVariable is the environment variable with a folder in which tests share the programs that they build.
+const programsVariable = "TRAINYARD_TEST_PROGRAMS"
+
 // then separates the arguments of several runs of go test.
 const then = "-then"
 
@@ -37,7 +40,12 @@ func run(args []string, out io.Writer) (code int, err error) {
 	// ignore it as well.
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
-	r := &report{out: out, verbose: slices.Contains(args, "-v"), skipped: map[string]int{}}
+	programs, err := os.MkdirTemp("", "trainyard-programs-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(programs)
+	r := &report{programs: programs, out: out, verbose: slices.Contains(args, "-v"), skipped: map[string]int{}}
 	for more := true; more && err == nil && len(interrupted) == 0; {
 		var here []string
 		here, args, more = cut(args)
@@ -60,6 +68,7 @@ func cut(args []string) (first, rest []string, more bool) {
 // test runs go test and returns its exit code.
 func (r *report) test(args []string) (code int, err error) {
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	command.Env = append(os.Environ(), programsVariable+"="+r.programs)
 	command.Stderr = os.Stderr
 	events, err := command.StdoutPipe()
 	if err != nil {

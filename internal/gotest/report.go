@@ -21,6 +21,9 @@ type event struct {
 
 // report prints what go test prints without -json: the output of failing tests, and a line for each package.
 type report struct {
+	// programs is the folder in which tests share programs.
+	programs string
+
 	out     io.Writer
 	verbose bool // print all output at once, also of passing tests
 
