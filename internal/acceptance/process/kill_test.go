@@ -81,11 +81,11 @@ func TestProviderKilled(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
 		k.configure(3, "wait")
-		k.dieAfter(acctest.Kills(2, 6, 8), 3, func() {}, "apply", "-auto-approve")
+		k.dieAfter(acctest.Kills(6), 3, func() {}, "apply", "-auto-approve")
 	})
 	t.Run("grow and change", func(t *testing.T) {
 		k := newKilled(t)
-		k.dieAfter(acctest.Kills(5, 8), 3, func() {
+		k.dieAfter(acctest.Kills(8), 3, func() {
 			k.configure(2, "wait")
 			k.Must("apply", "-auto-approve")
 			k.configure(3, "print:changed", "wait")
@@ -123,11 +123,11 @@ resource "trainyard_group" "job" {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
 		configure(k, "one")
-		k.dieAfter(acctest.Kills(4, 6), 2, func() {}, "apply", "-auto-approve")
+		k.dieAfter(acctest.Kills(6), 2, func() {}, "apply", "-auto-approve")
 	})
 	t.Run("change", func(t *testing.T) {
 		k := newKilled(t)
-		k.dieAfter(acctest.Kills(3, 5), 2, func() {
+		k.dieAfter(acctest.Kills(5), 2, func() {
 			configure(k, "one")
 			k.Must("apply", "-auto-approve")
 			configure(k, "two")
@@ -159,11 +159,11 @@ func TestSweepProviderKilled(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
 		k.configureSweep(3, "wait")
-		k.dieAfter(acctest.Kills(2, 4), 3, func() {}, "apply", "-auto-approve")
+		k.dieAfter(acctest.Kills(4), 3, func() {}, "apply", "-auto-approve")
 	})
 	t.Run("grow and change", func(t *testing.T) {
 		k := newKilled(t)
-		k.dieAfter(acctest.Kills(3, 5), 3, func() {
+		k.dieAfter(acctest.Kills(5), 3, func() {
 			k.configureSweep(2, "wait")
 			k.Must("apply", "-auto-approve")
 			k.configureSweep(3, "print:changed", "wait")
@@ -211,7 +211,7 @@ func TestTerraformKilled(t *testing.T) {
 	k.Must("destroy", "-auto-approve")
 
 	const moments = 12
-	for i := range acctest.Kills(2, 6, 10) {
+	for i := range acctest.Kills(4, 8) {
 		if i > moments {
 			break
 		}

@@ -150,7 +150,7 @@ func TestAccAdoptedByAnotherWorkspace(t *testing.T) {
 func TestReplacementKilled(t *testing.T) {
 	k := newKilled(t)
 	replace := []string{"apply", "-auto-approve", "-replace=" + acceptance.TheJob}
-	for last := range acctest.Kills(2, 4, 6) {
+	for last := range acctest.Kills(4) {
 		k.configure(2, "wait")
 		k.Write("last.tf", fmt.Sprintf(lastly, acceptance.TheJob+".id"))
 		k.Must("apply", "-auto-approve")

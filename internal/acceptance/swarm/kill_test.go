@@ -148,7 +148,7 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 		}{
 			{"group is created",
 				"Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune, Put ownership",
-				acctest.Kills(3, 6), group("create", func(config func(string) string) deadly {
+				acctest.Kills(6), group("create", func(config func(string) string) deadly {
 					return deadly{after: config(workers(2, "wait"))}
 				})},
 			{"group is changed", "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune",
@@ -161,7 +161,7 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 				group("destroy", func(config func(string) string) deadly {
 					return deadly{before: config(workers(2, "wait")), destroys: true}
 				})},
-			{"cluster is created", "Form, Put cluster, StartController, Put ownership", acctest.Kills(1, 2),
+			{"cluster is created", "Form, Put cluster, StartController, Put ownership", acctest.Kills(2),
 				cluster("created", func(config string) deadly {
 					return deadly{after: config}
 				})},

@@ -71,7 +71,7 @@ func TestAccSwarmCallFails(t *testing.T) {
 					l := newSwarmLab(t, bed, name)
 					return l, strings.Replace(l.cluster(""), bed.Nodes[0].Host(), proxy.Host(), 1), 0, l.expectNothing
 				}},
-			{"group", 13, acctest.Kills(4, 8, 12),
+			{"group", 13, acctest.Kills(5, 12),
 				func(t *testing.T, proxy *testbed.Proxy, name string) (*swarmLab, string, int, func()) {
 					l := *stands.swarmLab
 					l.T = t

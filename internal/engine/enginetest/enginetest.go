@@ -26,6 +26,8 @@ type Harness struct {
 	Cluster func(name string) domain.Cluster
 	// Brief skips dying callers and races between callers, which are covered by another harness of the same engine.
 	Brief bool
+	// EveryDeath has callers die after every change, not only after every third as on engines where that takes minutes.
+	EveryDeath bool
 	// Host is the name of a host of such a cluster.
 	Host string
 	// StartsWithin is the time within which a few members start to run.

@@ -134,6 +134,8 @@ func harness(t *testing.T) enginetest.Harness {
 		Store:   storeHarness(),
 		Cluster: func(name string) domain.Cluster { return domain.Cluster{Name: name, Engine: process.Name} },
 		Host:    "local",
+
+		EveryDeath: true,
 		Template: func(steps ...string) domain.Template {
 			return domain.Template{Command: append([]string{program}, steps...)}
 		},
