@@ -95,7 +95,6 @@ func TestAccExamples(t *testing.T) {
 			}
 			w.Write("terraform.tfvars", variables[name])
 			w.Must("get")
-			w.Must("validate")
 			output, err := w.Command(t.Context(), []string{"DOCKER_HOST=" + adopted}, "plan").CombinedOutput()
 			if err != nil || strings.Contains(string(output), "No changes") {
 				t.Errorf("it does not plan, or the plan holds nothing: %v\n%s", err, output)

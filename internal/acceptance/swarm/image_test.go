@@ -173,7 +173,7 @@ func (l imageLab) on(id string, nodes ...int) map[string]any {
 }
 
 // An image from an archive is loaded onto all hosts, and stays there.
-func TestAccImageArchive(t *testing.T) { onEngines(t, testAccImageArchive) }
+func TestAccImageArchive(t *testing.T) { onEnginesAtNight(t, testAccImageArchive) }
 
 func testAccImageArchive(t *testing.T, engine string) {
 	l := newImageLab(t, engine, "imgarchive")
@@ -256,7 +256,7 @@ func (s showsBefore) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 }
 
 // Images of others under the name are left alone.
-func TestAccImageTaken(t *testing.T) { onEngines(t, testAccImageTaken) }
+func TestAccImageTaken(t *testing.T) { onEnginesAtNight(t, testAccImageTaken) }
 
 func testAccImageTaken(t *testing.T, engine string) {
 	l := newImageLab(t, engine, "imgtaken")
@@ -284,7 +284,7 @@ func testAccImageTaken(t *testing.T, engine string) {
 }
 
 // An image that is built is loaded onto all hosts, and members run from it. When its source changes, they restart.
-func TestAccImageBuild(t *testing.T) { onEngines(t, testAccImageBuild) }
+func TestAccImageBuild(t *testing.T) { onEnginesAtNight(t, testAccImageBuild) }
 
 func testAccImageBuild(t *testing.T, engine string) {
 	l := newImageLab(t, engine, "imgbuild")
@@ -357,7 +357,7 @@ func testAccImageBuild(t *testing.T, engine string) {
 }
 
 // An import finds the image on the hosts. Its source comes from the configuration.
-func TestAccImageImport(t *testing.T) { onEngines(t, testAccImageImport) }
+func TestAccImageImport(t *testing.T) { onEnginesAtNight(t, testAccImageImport) }
 
 func testAccImageImport(t *testing.T, engine string) {
 	l := newImageLab(t, engine, "imgimport")

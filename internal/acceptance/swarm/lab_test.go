@@ -53,7 +53,7 @@ func ownBed(t *testing.T, options testbed.Options) *testbed.Bed {
 	beds <- struct{}{}
 	t.Cleanup(func() { <-beds })
 	bed := testbed.New(t, options)
-	loadMembers(t, bed)
+	acctest.LoadMember(t, bed, memberImage)
 	return bed
 }
 
@@ -81,7 +81,9 @@ func sharedBedOf(t *testing.T, engine string) *testbed.Bed {
 	}
 	beds <- struct{}{}
 	bed := testbed.Shared(t, options)
-	loadMembers(t, bed)
+	for _, name := range []string{memberImage, otherImage} {
+		acctest.LoadMember(t, bed, name)
+	}
 	sharedBeds[engine] = true
 	return bed
 }
@@ -106,13 +108,6 @@ func onEnginesAtNight(t *testing.T, run func(t *testing.T, engine string)) {
 	}
 	acceptance.Test(t)
 	run(t, "")
-}
-
-func loadMembers(t *testing.T, bed *testbed.Bed) {
-	t.Helper()
-	for _, name := range []string{memberImage, otherImage} {
-		acctest.LoadMember(t, bed, name)
-	}
 }
 
 // swarmLab is what an acceptance test on a Swarm works with: a bed, and a cluster with a unique name, containing a
