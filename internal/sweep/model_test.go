@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -16,9 +17,12 @@ import (
 // others use, and programs that end in all possible ways. Each case is identified by its seed.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	cases := uint64(10_000)
-	if testing.Short() {
+	cases := uint64(2_500)
+	switch {
+	case testing.Short():
 		cases = 500
+	case acctest.AllKills():
+		cases = 10_000
 	}
 	const shares = 4
 	var tallies [shares]tally

@@ -33,6 +33,7 @@ func wantAnswer(t *testing.T, who string, want bool, answers func() bool) {
 
 // TestFaults injects faults into different nodes of one bed in parallel, because most of it is waiting for heartbeats.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	bed := New(t, Options{Nodes: 5, Managers: 1})
 	runPeers(t, bed, "victims", 5)
 	t.Run("at once", func(t *testing.T) {
@@ -103,6 +104,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	bed := New(t, Options{Nodes: 1})
 	node, ctx := bed.Nodes[0], limited(t)
 	loadPeer(t, bed)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	bed := NewHosts(t, HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
 	for command, want := range map[string]string{

@@ -207,6 +207,7 @@ print(time.process_time())`
 }
 
 func TestMounts(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	script := filepath.Join(folder, "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nhostname\n"), 0o755); err != nil { //nolint:gosec // to be run
@@ -246,6 +247,7 @@ func TestKernelIsNotTheHosts(t *testing.T) {
 
 // TestNetworkIsTheHosts: root on a host can change the host's network settings, without changing this machine's.
 func TestNetworkIsTheHosts(t *testing.T) {
+	t.Parallel()
 	host := NewHosts(t, HostOptions{Hosts: 1}).Hosts[0]
 	const setting, value = "/proc/sys/net/ipv4/ip_default_ttl", "99"
 	on(t, host, "echo "+value+" > "+setting)
@@ -258,6 +260,7 @@ func TestNetworkIsTheHosts(t *testing.T) {
 }
 
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	bed := NewHosts(t, HostOptions{Hosts: 1})
 	host, ctx := bed.Hosts[0], limited(t)
 	client := login(t, bed, host, "ops")
@@ -316,6 +319,7 @@ nohup sleep 999 > /dev/null 2>&1 &`)
 }
 
 func TestBootFails(t *testing.T) {
+	t.Parallel()
 	host := NewHosts(t, HostOptions{Hosts: 1}).Hosts[0]
 	on(t, host, "rm /usr/lib/systemd/systemd")
 	err := errors.Join(host.Kill(), host.Start(limited(t)))
@@ -325,6 +329,7 @@ func TestBootFails(t *testing.T) {
 }
 
 func TestReboot(t *testing.T) {
+	t.Parallel()
 	bed := NewHosts(t, HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
 	before := bootID(t, host)
@@ -361,6 +366,7 @@ func TestReboot(t *testing.T) {
 }
 
 func TestCut(t *testing.T) {
+	t.Parallel()
 	bed := NewHosts(t, two)
 	host, ctx := bed.Hosts[0], limited(t)
 	client := login(t, bed, host, "root")

@@ -16,6 +16,7 @@ import (
 )
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	bed := New(t, Options{Nodes: 2, Managers: 1, TLS: true})
 	for _, node := range bed.Nodes {
 		files := client.WithTLSClientConfig(bed.Certificates+"/ca.pem", bed.Certificates+"/cert.pem",

@@ -208,6 +208,7 @@ func TestProxyStreams(t *testing.T) {
 }
 
 func TestProxyOfDeadEngine(t *testing.T) {
+	t.Parallel()
 	bed := New(t, Options{Nodes: 1})
 	proxy := NewProxy(t, bed.Nodes[0])
 	through, err := client.NewClientWithOpts(client.WithHost(proxy.Host()))

@@ -152,6 +152,7 @@ func ask(ctx context.Context, bed *Bed, node *Node, question string) (string, er
 }
 
 func TestSwarm(t *testing.T) {
+	t.Parallel()
 	bed := New(t, Options{Nodes: 4, Managers: 3})
 	ctx := limited(t)
 	want := []string{

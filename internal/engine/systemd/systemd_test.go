@@ -142,6 +142,7 @@ func known(t *testing.T, e engine.Store) lab {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	enginetest.Run(t, harness(t, bedOf(t, 2)))
 }
 

@@ -252,7 +252,8 @@ func TestLockOfFailedCalls(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "faulty")
 	other := storageOf(t, "faulty")
-	onAnotherMachine(other, leaseDuration)
+	onAnotherMachine(other, brief)
+	e.Leases.lease = brief
 	for name, action := range map[string]testbed.Action{"before": testbed.Drop(), "after": testbed.DropAnswer()} {
 		for k, survived := 1, false; !survived; k++ {
 			proxy.Reset()
