@@ -1,4 +1,5 @@
 # Invalid values are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -17,97 +18,17 @@ run "engine_that_there_is_not" {
   expect_failures = [var.cluster]
 }
 
-run "name_in_capitals" {
+run "malformed_names_and_paths" {
   command = plan
 
   variables {
-    name = "Pricing"
-  }
-
-  expect_failures = [var.name]
-}
-
-run "started_by_nobody" {
-  command = plan
-
-  variables {
-    started_by = " "
-  }
-
-  expect_failures = [var.started_by]
-}
-
-run "files_on_a_swarm" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-    image   = "rl:1"
-    files   = "."
-    command = ["python3", "train.py"]
-  }
-
-  expect_failures = [var.files]
-}
-
-run "files_without_a_command" {
-  command = plan
-
-  variables {
-    files = "."
-  }
-
-  expect_failures = [var.files]
-}
-
-run "swarm_without_an_image" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-  }
-
-  expect_failures = [var.image]
-}
-
-run "empty_image" {
-  command = plan
-
-  variables {
-    image = " "
-  }
-
-  expect_failures = [var.image]
-}
-
-run "relative_python" {
-  command = plan
-
-  variables {
+    name   = "Pricing"
     python = "bin/python3"
+    env    = { "A-B" = "a" }
+    mounts = [{ source = "/srv", target = "srv" }]
   }
 
-  expect_failures = [var.python]
-}
-
-run "empty_command" {
-  command = plan
-
-  variables {
-    command = []
-  }
-
-  expect_failures = [var.command]
-}
-
-run "args_without_a_command" {
-  command = plan
-
-  variables {
-    args = ["--fast"]
-  }
-
-  expect_failures = [var.args]
+  expect_failures = [var.name, var.python, var.env, var.mounts]
 }
 
 run "reserved_env" {
@@ -120,314 +41,102 @@ run "reserved_env" {
   expect_failures = [var.env]
 }
 
-run "env_with_a_hyphen" {
+run "choices_that_there_are_not" {
   command = plan
 
   variables {
-    env = { "A-B" = "a" }
+    mounts     = [{ type = "disk", source = "/srv", target = "/srv" }]
+    placement  = { strategy = "random" }
+    on_failure = { after = 1, then = "restart" }
+    rerun      = "none"
+    wait_for   = "running"
+    objective  = { pattern = "reward=(.*)", goal = "hold" }
+    results    = { on_destroy = "move" }
   }
 
-  expect_failures = [var.env]
+  expect_failures = [var.mounts, var.placement, var.on_failure, var.rerun, var.wait_for, var.objective, var.results]
 }
 
-run "mount_at_a_relative_path" {
+run "empty_texts" {
   command = plan
 
   variables {
-    mounts = [{ source = "/srv", target = "srv" }]
+    started_by = " "
+    image      = " "
+    command    = []
+    progress   = { pattern = "" }
+    gpus       = { pool = "" }
+    results    = { collect_to = "" }
   }
 
-  expect_failures = [var.mounts]
+  expect_failures = [var.started_by, var.image, var.command, var.progress, var.gpus, var.results]
 }
 
-run "mount_of_no_type" {
-  command = plan
-
-  variables {
-    mounts = [{ type = "disk", source = "/srv", target = "/srv" }]
-  }
-
-  expect_failures = [var.mounts]
-}
-
-run "nobody_at_a_time" {
+run "numbers_too_small" {
   command = plan
 
   variables {
     max_parallel = 0
+    resources    = { memory_mib = -1 }
+    gpus         = { pool = "a40", memory_mib = 0 }
+    retry        = { out_of_memory = 0 }
+    on_failure   = { after = 0 }
   }
 
-  expect_failures = [var.max_parallel]
+  expect_failures = [var.max_parallel, var.resources, var.gpus, var.retry, var.on_failure]
 }
 
-run "progress_above_one" {
+run "numbers_out_of_range" {
   command = plan
 
   variables {
-    progress = { threshold = 2 }
-  }
-
-  expect_failures = [var.progress]
-}
-
-run "progress_that_settles_in_days" {
-  command = plan
-
-  variables {
-    progress = { settle = "1d" }
-  }
-
-  expect_failures = [var.progress]
-}
-
-run "progress_of_nothing" {
-  command = plan
-
-  variables {
-    progress = { pattern = "" }
-  }
-
-  expect_failures = [var.progress]
-}
-
-run "less_than_no_memory" {
-  command = plan
-
-  variables {
-    resources = { memory_mib = -1 }
-  }
-
-  expect_failures = [var.resources]
-}
-
-run "gpus_of_no_pool" {
-  command = plan
-
-  variables {
-    gpus = { pool = "" }
-  }
-
-  expect_failures = [var.gpus]
-}
-
-run "gpus_without_memory" {
-  command = plan
-
-  variables {
-    gpus = { pool = "a40", memory_mib = 0 }
-  }
-
-  expect_failures = [var.gpus]
-}
-
-run "no_gpus" {
-  command = plan
-
-  variables {
-    gpus = { pool = "a40", count = 0 }
-  }
-
-  expect_failures = [var.gpus]
-}
-
-run "reserve_of_all" {
-  command = plan
-
-  variables {
+    progress  = { threshold = 2 }
+    gpus      = { pool = "a40", count = 0 }
     admission = { reserve_percent = 100 }
+    retry     = { max_attempts = 0.5 }
+    priority  = 0.5
   }
 
-  expect_failures = [var.admission]
+  expect_failures = [var.progress, var.gpus, var.admission, var.retry, var.priority]
 }
 
-run "settle_without_a_unit" {
+run "malformed_durations" {
   command = plan
 
   variables {
-    admission = { settle = "20" }
-  }
-
-  expect_failures = [var.admission]
-}
-
-run "free_memory_of_no_size" {
-  command = plan
-
-  variables {
-    admission = { free_memory = true }
-  }
-
-  expect_failures = [var.admission]
-}
-
-run "placement_at_random" {
-  command = plan
-
-  variables {
-    placement = { strategy = "random" }
-  }
-
-  expect_failures = [var.placement]
-}
-
-run "attempts_in_parts" {
-  command = plan
-
-  variables {
-    retry = { max_attempts = 0.5 }
-  }
-
-  expect_failures = [var.retry]
-}
-
-run "delay_without_a_unit" {
-  command = plan
-
-  variables {
-    retry = { delay = "5" }
-  }
-
-  expect_failures = [var.retry]
-}
-
-run "out_of_memory_never" {
-  command = plan
-
-  variables {
-    retry = { out_of_memory = 0 }
-  }
-
-  expect_failures = [var.retry]
-}
-
-run "failure_of_nobody" {
-  command = plan
-
-  variables {
-    on_failure = { after = 0 }
-  }
-
-  expect_failures = [var.on_failure]
-}
-
-run "failure_then_restart" {
-  command = plan
-
-  variables {
-    on_failure = { after = 1, then = "restart" }
-  }
-
-  expect_failures = [var.on_failure]
-}
-
-run "grace_without_a_unit" {
-  command = plan
-
-  variables {
+    progress     = { settle = "1d" }
+    admission    = { settle = "20" }
+    retry        = { delay = "5" }
     grace_period = "10"
+    timeouts     = { create = "10" }
   }
 
-  expect_failures = [var.grace_period]
+  expect_failures = [var.progress, var.admission, var.retry, var.grace_period, var.timeouts]
 }
 
-run "priority_in_parts" {
+run "settings_without_what_they_need" {
   command = plan
 
   variables {
-    priority = 0.5
+    files     = "."                    # without command
+    args      = ["--fast"]             # without command
+    admission = { free_memory = true } # without resources.memory_mib
+    triggers  = { again = "1" }        # without rerun
+    objective = { pattern = "reward" } # without a group
   }
 
-  expect_failures = [var.priority]
+  expect_failures = [var.files, var.args, var.admission, var.triggers, var.objective]
 }
 
-run "rerun_of_none" {
+run "mistakes_on_a_swarm" {
   command = plan
 
   variables {
-    rerun = "none"
-  }
-
-  expect_failures = [var.rerun]
-}
-
-run "triggers_of_nothing" {
-  command = plan
-
-  variables {
-    triggers = { again = "1" }
-  }
-
-  expect_failures = [var.triggers]
-}
-
-run "wait_for_running" {
-  command = plan
-
-  variables {
-    wait_for = "running"
-  }
-
-  expect_failures = [var.wait_for]
-}
-
-run "timeout_without_a_unit" {
-  command = plan
-
-  variables {
-    timeouts = { create = "10" }
-  }
-
-  expect_failures = [var.timeouts]
-}
-
-run "objective_without_a_group" {
-  command = plan
-
-  variables {
-    objective = { pattern = "reward" }
-  }
-
-  expect_failures = [var.objective]
-}
-
-run "objective_to_hold" {
-  command = plan
-
-  variables {
-    objective = { pattern = "reward=(.*)", goal = "hold" }
-  }
-
-  expect_failures = [var.objective]
-}
-
-run "relative_results_on_a_swarm" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-    image   = "rl:1"
+    cluster = { name = "lab", engine = "swarm" } # without image
+    files   = "."
+    command = ["python3", "train.py"]
     results = { path = "results" }
   }
 
-  expect_failures = [var.results]
-}
-
-run "results_moved" {
-  command = plan
-
-  variables {
-    results = { on_destroy = "move" }
-  }
-
-  expect_failures = [var.results]
-}
-
-run "results_collected_nowhere" {
-  command = plan
-
-  variables {
-    results = { collect_to = "" }
-  }
-
-  expect_failures = [var.results]
+  expect_failures = [var.files, var.image, var.results]
 }

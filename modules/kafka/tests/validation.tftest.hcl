@@ -1,4 +1,5 @@
 # Invalid values are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -16,24 +17,84 @@ run "engine_that_there_is_not" {
   expect_failures = [var.cluster]
 }
 
-run "name_in_capitals" {
+run "names_that_are_not_allowed" {
   command = plan
 
   variables {
     name = "Kafka"
+    env  = { TRAINYARD_HOST = "x" }
+    conf = { "log retention" = "1" }
   }
 
-  expect_failures = [var.name]
+  expect_failures = [var.name, var.env, var.conf]
 }
 
-run "name_too_long" {
+run "malformed_texts" {
   command = plan
 
   variables {
-    name = "a23456789-123456789-123456789-123456789"
+    java       = "java -server"
+    libs       = "/opt/kafka's/libs"
+    conf       = { "log.retention.hours" = "1\nnode.id=7" }
+    cluster_id = "kafka" # too short
   }
 
-  expect_failures = [var.name]
+  expect_failures = [var.java, var.libs, var.conf, var.cluster_id]
+}
+
+run "texts_too_long" {
+  command = plan
+
+  variables {
+    name       = "a23456789-123456789-123456789-123456789"
+    cluster_id = "kafka-test-_123456789x" # more than 16 bytes
+  }
+
+  expect_failures = [var.name, var.cluster_id]
+}
+
+run "relative_paths" {
+  command = plan
+
+  variables {
+    libs   = "kafka/libs"
+    mounts = [{ source = "/data", target = "data" }]
+  }
+
+  expect_failures = [var.libs, var.mounts]
+}
+
+run "image_without_a_name_and_no_copies" {
+  command = plan
+
+  variables {
+    image              = " "
+    replication_factor = 0
+  }
+
+  expect_failures = [var.image, var.replication_factor]
+}
+
+run "conf_of_the_module_and_mount_of_no_type" {
+  command = plan
+
+  variables {
+    mounts = [{ type = "nfs", target = "/data" }]
+    conf   = { "node.id" = "7" }
+  }
+
+  expect_failures = [var.mounts, var.conf]
+}
+
+run "listeners_of_all_and_more_copies_than_brokers" {
+  command = plan
+
+  variables {
+    conf               = { "listeners" = "SSL://:9092" }
+    replication_factor = 4
+  }
+
+  expect_failures = [var.conf, var.replication_factor]
 }
 
 run "swarm_without_an_image" {
@@ -44,156 +105,6 @@ run "swarm_without_an_image" {
   }
 
   expect_failures = [var.image]
-}
-
-run "image_without_a_name" {
-  command = plan
-
-  variables {
-    image = " "
-  }
-
-  expect_failures = [var.image]
-}
-
-run "java_with_arguments" {
-  command = plan
-
-  variables {
-    java = "java -server"
-  }
-
-  expect_failures = [var.java]
-}
-
-run "libs_that_are_relative" {
-  command = plan
-
-  variables {
-    libs = "kafka/libs"
-  }
-
-  expect_failures = [var.libs]
-}
-
-run "libs_with_a_quote" {
-  command = plan
-
-  variables {
-    libs = "/opt/kafka's/libs"
-  }
-
-  expect_failures = [var.libs]
-}
-
-run "env_that_is_reserved" {
-  command = plan
-
-  variables {
-    env = { TRAINYARD_HOST = "x" }
-  }
-
-  expect_failures = [var.env]
-}
-
-run "mount_that_is_relative" {
-  command = plan
-
-  variables {
-    mounts = [{ source = "/data", target = "data" }]
-  }
-
-  expect_failures = [var.mounts]
-}
-
-run "mount_of_no_type" {
-  command = plan
-
-  variables {
-    mounts = [{ type = "nfs", target = "/data" }]
-  }
-
-  expect_failures = [var.mounts]
-}
-
-run "conf_with_a_space" {
-  command = plan
-
-  variables {
-    conf = { "log retention" = "1" }
-  }
-
-  expect_failures = [var.conf]
-}
-
-run "conf_of_two_lines" {
-  command = plan
-
-  variables {
-    conf = { "log.retention.hours" = "1\nnode.id=7" }
-  }
-
-  expect_failures = [var.conf]
-}
-
-run "conf_of_the_module" {
-  command = plan
-
-  variables {
-    conf = { "node.id" = "7" }
-  }
-
-  expect_failures = [var.conf]
-}
-
-run "listeners_of_all" {
-  command = plan
-
-  variables {
-    conf = { "listeners" = "SSL://:9092" }
-  }
-
-  expect_failures = [var.conf]
-}
-
-run "cluster_id_that_is_short" {
-  command = plan
-
-  variables {
-    cluster_id = "kafka"
-  }
-
-  expect_failures = [var.cluster_id]
-}
-
-run "cluster_id_of_more_than_16_bytes" {
-  command = plan
-
-  variables {
-    cluster_id = "kafka-test-_123456789x"
-  }
-
-  expect_failures = [var.cluster_id]
-}
-
-run "no_copies" {
-  command = plan
-
-  variables {
-    replication_factor = 0
-  }
-
-  expect_failures = [var.replication_factor]
-}
-
-run "more_copies_than_brokers" {
-  command = plan
-
-  variables {
-    replication_factor = 4
-  }
-
-  expect_failures = [var.replication_factor]
 }
 
 run "more_copies_than_brokers_that_stay" {

@@ -1,4 +1,5 @@
 # Invalid values for controllers, brokers and the rebalancer are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -6,274 +7,162 @@ variables {
   cluster = { name = "lab" }
 }
 
-run "two_controllers" {
+run "two_controllers_and_no_broker" {
   command = plan
 
   variables {
     controller = { replicas = 2 }
+    broker     = { replicas = 0 }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_at_no_port" {
+run "part_of_a_broker_and_less_than_nothing_to_move" {
+  command = plan
+
+  variables {
+    broker     = { replicas = 1.5 }
+    rebalancer = { throttle_mib = -1 }
+  }
+
+  expect_failures = [var.broker, var.rebalancer]
+}
+
+run "ports_that_there_are_not" {
   command = plan
 
   variables {
     controller = { port = 0 }
+    broker     = { port = 70000 }
+    rebalancer = { port = 0 }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker, var.rebalancer]
 }
 
-run "controller_without_a_heap" {
+run "heaps_too_small" {
   command = plan
 
   variables {
     controller = { heap_mib = 1 }
+    broker     = { heap_mib = 1 }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_with_less_memory_than_heap" {
+run "less_memory_than_heap" {
   command = plan
 
   variables {
     controller = { resources = { memory_mib = 512 } }
+    broker     = { resources = { memory_mib = 512, limits = { memory_mib = 1024 } } }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_data_that_is_relative" {
+run "malformed_paths" {
   command = plan
 
   variables {
     controller = { data_dir = "data" }
+    broker     = { data_dir = "/my data" }
+    rebalancer = { program = "rebalancer -v" }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker, var.rebalancer]
 }
 
-run "controller_data_twice" {
+run "contradictions" {
   command = plan
 
   variables {
+    # Two places for data, and a program that is not in its files.
     controller = { data_dir = "/data", mounts = [{ type = "volume", source = "data", target = "/var/lib/kafka" }] }
+    broker     = { data_dir = "/data", mounts = [{ type = "volume", source = "data", target = "/var/lib/kafka" }] }
+    rebalancer = { program = "/opt/rebalancer", files = "tests/cluster/bin" }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker, var.rebalancer]
 }
 
-run "controller_conf_with_a_space" {
+run "durations_without_a_unit" {
+  command = plan
+
+  variables {
+    broker     = { grace_period = "30" }
+    rebalancer = { timeout = "6" }
+  }
+
+  expect_failures = [var.broker, var.rebalancer]
+}
+
+run "broker_update_without_a_unit_and_rebalancer_without_an_image" {
+  command = plan
+
+  variables {
+    broker     = { update_delay = "30" }
+    rebalancer = { image = "" }
+  }
+
+  expect_failures = [var.broker, var.rebalancer]
+}
+
+run "conf_with_a_space" {
   command = plan
 
   variables {
     controller = { conf = { "log retention" = "1" } }
+    broker     = { conf = { "log retention" = "1" } }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_conf_of_the_module" {
+run "conf_of_the_module" {
   command = plan
 
   variables {
     controller = { conf = { "advertised.listeners" = "CONTROLLER://:1" } }
+    broker     = { conf = { "process.roles" = "broker,controller" } }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_env_that_is_no_name" {
+run "env_that_is_not_allowed" {
   command = plan
 
   variables {
     controller = { env = { "1A" = "x" } }
+    broker     = { env = { TRAINYARD_HOST = "x" } }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_mount_that_is_relative" {
+run "relative_mounts" {
   command = plan
 
   variables {
     controller = { mounts = [{ source = "/data", target = "data" }] }
+    broker     = { mounts = [{ source = "/data", target = "data" }] }
   }
 
-  expect_failures = [var.controller]
+  expect_failures = [var.controller, var.broker]
 }
 
-run "controller_mount_of_no_type" {
+run "mounts_of_no_type" {
   command = plan
 
   variables {
     controller = { mounts = [{ type = "nfs", target = "/data" }] }
+    broker     = { mounts = [{ type = "nfs", target = "/data" }] }
   }
 
-  expect_failures = [var.controller]
-}
-
-run "no_broker" {
-  command = plan
-
-  variables {
-    broker = { replicas = 0 }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "part_of_a_broker" {
-  command = plan
-
-  variables {
-    broker = { replicas = 1.5 }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_at_no_port" {
-  command = plan
-
-  variables {
-    broker = { port = 70000 }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_without_a_heap" {
-  command = plan
-
-  variables {
-    broker = { heap_mib = 1 }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_with_less_memory_than_heap" {
-  command = plan
-
-  variables {
-    broker = { resources = { memory_mib = 512, limits = { memory_mib = 1024 } } }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_data_with_a_space" {
-  command = plan
-
-  variables {
-    broker = { data_dir = "/my data" }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_data_twice" {
-  command = plan
-
-  variables {
-    broker = { data_dir = "/data", mounts = [{ type = "volume", source = "data", target = "/var/lib/kafka" }] }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_without_a_unit" {
-  command = plan
-
-  variables {
-    broker = { grace_period = "30" }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_update_without_a_unit" {
-  command = plan
-
-  variables {
-    broker = { update_delay = "30" }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_conf_with_a_space" {
-  command = plan
-
-  variables {
-    broker = { conf = { "log retention" = "1" } }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_conf_of_the_module" {
-  command = plan
-
-  variables {
-    broker = { conf = { "process.roles" = "broker,controller" } }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_env_that_is_reserved" {
-  command = plan
-
-  variables {
-    broker = { env = { TRAINYARD_HOST = "x" } }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_mount_that_is_relative" {
-  command = plan
-
-  variables {
-    broker = { mounts = [{ source = "/data", target = "data" }] }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "broker_mount_of_no_type" {
-  command = plan
-
-  variables {
-    broker = { mounts = [{ type = "nfs", target = "/data" }] }
-  }
-
-  expect_failures = [var.broker]
-}
-
-run "rebalancer_with_arguments" {
-  command = plan
-
-  variables {
-    rebalancer = { program = "rebalancer -v" }
-  }
-
-  expect_failures = [var.rebalancer]
-}
-
-run "rebalancer_of_files_elsewhere" {
-  command = plan
-
-  variables {
-    rebalancer = { program = "/opt/rebalancer", files = "tests/cluster/bin" }
-  }
-
-  expect_failures = [var.rebalancer]
+  expect_failures = [var.controller, var.broker]
 }
 
 run "rebalancer_of_files_on_a_swarm" {
@@ -283,46 +172,6 @@ run "rebalancer_of_files_on_a_swarm" {
     cluster    = { name = "lab", engine = "swarm" }
     image      = "kafka:4.3.1"
     rebalancer = { files = "tests/cluster/bin" }
-  }
-
-  expect_failures = [var.rebalancer]
-}
-
-run "rebalancer_without_an_image" {
-  command = plan
-
-  variables {
-    rebalancer = { image = "" }
-  }
-
-  expect_failures = [var.rebalancer]
-}
-
-run "rebalancer_at_no_port" {
-  command = plan
-
-  variables {
-    rebalancer = { port = 0 }
-  }
-
-  expect_failures = [var.rebalancer]
-}
-
-run "rebalancer_that_moves_less_than_nothing" {
-  command = plan
-
-  variables {
-    rebalancer = { throttle_mib = -1 }
-  }
-
-  expect_failures = [var.rebalancer]
-}
-
-run "rebalancer_without_a_unit" {
-  command = plan
-
-  variables {
-    rebalancer = { timeout = "6" }
   }
 
   expect_failures = [var.rebalancer]

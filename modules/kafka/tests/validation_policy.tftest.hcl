@@ -1,4 +1,5 @@
 # Invalid values for a policy, and for what depends on it, are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -6,16 +7,17 @@ variables {
   cluster = { name = "lab" }
 }
 
-run "policy_from_none" {
+run "policy_from_none_and_part_of_a_priority" {
   command = plan
 
   variables {
     broker     = { resources = { cpus = 1 } }
     rebalancer = {}
     autoscale  = { min = 0, max = 3 }
+    priority   = 1.5
   }
 
-  expect_failures = [var.autoscale]
+  expect_failures = [var.autoscale, var.priority]
 }
 
 run "policy_of_less_than_its_least" {
@@ -160,36 +162,17 @@ run "risk_of_a_load_without_a_capacity" {
   expect_failures = [var.autoscale]
 }
 
-run "cooldown_without_a_unit" {
+run "durations_without_a_unit" {
   command = plan
 
   variables {
     broker     = { resources = { cpus = 1 } }
     rebalancer = {}
     autoscale  = { min = 3, max = 6, cooldown = "10" }
+    timeouts   = { create = "30" }
   }
 
-  expect_failures = [var.autoscale]
-}
-
-run "part_of_a_priority" {
-  command = plan
-
-  variables {
-    priority = 1.5
-  }
-
-  expect_failures = [var.priority]
-}
-
-run "timeout_without_a_unit" {
-  command = plan
-
-  variables {
-    timeouts = { create = "30" }
-  }
-
-  expect_failures = [var.timeouts]
+  expect_failures = [var.autoscale, var.timeouts]
 }
 
 run "model_of_a_load_without_capacity" {

@@ -1,4 +1,5 @@
 # Invalid values are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -36,204 +37,96 @@ run "cluster_without_agents" {
   expect_failures = [var.cluster]
 }
 
-run "name_in_capitals" {
+run "malformed_names" {
   command = plan
 
   variables {
-    name = "Monitoring"
+    name           = "Monitoring"
+    image          = " "
+    scrape_configs = [{ static_configs = [] }] # without a name
   }
 
-  expect_failures = [var.name]
+  expect_failures = [var.name, var.image, var.scrape_configs]
 }
 
-run "name_too_long" {
-  command = plan
-
-  variables {
-    name = "a23456789-123456789-123456789-123456789-123456789"
-  }
-
-  expect_failures = [var.name]
-}
-
-run "empty_image" {
-  command = plan
-
-  variables {
-    image = " "
-  }
-
-  expect_failures = [var.image]
-}
-
-run "privileged_port" {
-  command = plan
-
-  variables {
-    port = 80
-  }
-
-  expect_failures = [var.port]
-}
-
-run "port_in_parts" {
-  command = plan
-
-  variables {
-    port = 9090.5
-  }
-
-  expect_failures = [var.port]
-}
-
-run "published_port_too_large" {
-  command = plan
-
-  variables {
-    published_port = 65536
-  }
-
-  expect_failures = [var.published_port]
-}
-
-run "retention_in_words" {
-  command = plan
-
-  variables {
-    retention = "15 days"
-  }
-
-  expect_failures = [var.retention]
-}
-
-run "retention_size_in_mebibytes" {
-  command = plan
-
-  variables {
-    retention_size = "50GiB"
-  }
-
-  expect_failures = [var.retention_size]
-}
-
-run "interval_below_a_second" {
-  command = plan
-
-  variables {
-    scrape_interval = "500ms"
-  }
-
-  expect_failures = [var.scrape_interval]
-}
-
-run "interval_above_a_minute" {
-  command = plan
-
-  variables {
-    scrape_interval = "61s"
-  }
-
-  expect_failures = [var.scrape_interval]
-}
-
-run "interval_of_minutes" {
-  command = plan
-
-  variables {
-    scrape_interval = "2m"
-  }
-
-  expect_failures = [var.scrape_interval]
-}
-
-run "job_without_a_name" {
-  command = plan
-
-  variables {
-    scrape_configs = [{ static_configs = [] }]
-  }
-
-  expect_failures = [var.scrape_configs]
-}
-
-run "job_of_the_agents" {
+run "reserved_names" {
   command = plan
 
   variables {
     scrape_configs = [{ job_name = "trainyard" }]
+    rule_files     = { trainyard = "groups: []" }
   }
 
-  expect_failures = [var.scrape_configs]
+  expect_failures = [var.scrape_configs, var.rule_files]
 }
 
-run "job_of_the_controller" {
+run "name_too_long_and_two_jobs_of_one_name" {
   command = plan
 
   variables {
-    scrape_configs = [{ job_name = "dcgm" }, { job_name = "trainyard-controller" }]
-  }
-
-  expect_failures = [var.scrape_configs]
-}
-
-run "two_jobs_of_one_name" {
-  command = plan
-
-  variables {
+    name           = "a23456789-123456789-123456789-123456789-123456789"
     scrape_configs = [{ job_name = "dcgm" }, { job_name = "dcgm" }]
   }
 
-  expect_failures = [var.scrape_configs]
+  expect_failures = [var.name, var.scrape_configs]
 }
 
-run "grafana_on_a_privileged_port" {
+run "malformed_files_and_addresses" {
   command = plan
 
   variables {
+    rule_files    = { mine = "rules: []" }
+    alertmanagers = ["http://10.0.0.9:9093"]
+  }
+
+  expect_failures = [var.rule_files, var.alertmanagers]
+}
+
+run "ports_out_of_range" {
+  command = plan
+
+  variables {
+    port             = 80
+    published_port   = 65536
     grafana          = { port = 80 }
     grafana_password = "hunter2"
   }
 
-  expect_failures = [var.grafana]
+  expect_failures = [var.port, var.published_port, var.grafana]
 }
 
-run "grafana_published_at_no_port" {
+run "numbers_out_of_range" {
   command = plan
 
   variables {
+    port             = 9090.5
+    scrape_interval  = "61s"
     grafana          = { published_port = 0 }
     grafana_password = "hunter2"
   }
 
-  expect_failures = [var.grafana]
+  expect_failures = [var.port, var.scrape_interval, var.grafana]
 }
 
-run "rule_file_of_the_module" {
+run "units_that_there_are_not" {
   command = plan
 
   variables {
-    rule_files = { trainyard = "groups: []" }
+    retention       = "15 days"
+    retention_size  = "50GiB"
+    scrape_interval = "500ms"
   }
 
-  expect_failures = [var.rule_files]
+  expect_failures = [var.retention, var.retention_size, var.scrape_interval]
 }
 
-run "rule_file_without_groups" {
+run "interval_of_minutes_and_job_of_the_controller" {
   command = plan
 
   variables {
-    rule_files = { mine = "rules: []" }
+    scrape_interval = "2m"
+    scrape_configs  = [{ job_name = "dcgm" }, { job_name = "trainyard-controller" }]
   }
 
-  expect_failures = [var.rule_files]
-}
-
-run "alertmanager_as_a_url" {
-  command = plan
-
-  variables {
-    alertmanagers = ["http://10.0.0.9:9093"]
-  }
-
-  expect_failures = [var.alertmanagers]
+  expect_failures = [var.scrape_interval, var.scrape_configs]
 }

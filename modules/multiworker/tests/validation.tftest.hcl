@@ -1,4 +1,5 @@
 # Invalid values are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {
@@ -20,46 +21,208 @@ run "engine_that_there_is_not" {
   expect_failures = [var.cluster]
 }
 
-run "name_in_capitals" {
+run "reserved_names" {
   command = plan
 
   variables {
-    name = "MNIST"
+    env    = { TRAINYARD_HOST = "gpu1" }
+    worker = { env = { TRAINYARD_HOST = "x" } }
   }
 
-  expect_failures = [var.name]
+  expect_failures = [var.env, var.worker]
 }
 
-run "name_too_long" {
+run "malformed_names" {
   command = plan
 
   variables {
-    name = "a23456789-123456789-123456789-123456789-123456"
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { "the token" = { version = "1" } }
+    secret_values = { "the token" = "hunter2" }
+    worker        = { env = { "1A" = "x" } }
   }
 
-  expect_failures = [var.name]
+  expect_failures = [var.secrets, var.worker]
 }
 
-run "network_of_processes" {
+run "malformed_texts" {
   command = plan
 
   variables {
-    network = {}
+    cluster       = { name = "lab", engine = "systemd" }
+    name          = "MNIST"
+    python        = "python3 -O"
+    secrets       = { token = { version = "1", target = "/" } } # the root
+    secret_values = { token = "hunter2" }
+    initial_model = "/srv/model.h5" # another format
   }
 
-  expect_failures = [var.network]
+  expect_failures = [var.name, var.python, var.secrets, var.initial_model]
 }
 
-run "network_without_a_range" {
+run "choices_that_there_are_not" {
   command = plan
 
   variables {
-    cluster = { name = "lab", engine = "swarm" }
-    image   = "trainer:1"
-    network = { subnet = "10.10.0.0" }
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1", mode = "rw-r--r--" } }
+    secret_values = { token = "hunter2" }
+    mounts        = [{ type = "nfs", target = "/data" }]
+    wait_for      = "accurate"
   }
 
-  expect_failures = [var.network]
+  expect_failures = [var.secrets, var.mounts, var.wait_for]
+}
+
+run "relative_paths" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    python        = "bin/python3"
+    secrets       = { token = { version = "1", target = "token" } }
+    secret_values = { token = "hunter2" }
+    mounts        = [{ source = "/srv/data", target = "data" }]
+    initial_model = "model.keras"
+    model_dir     = "models"
+    log_dir       = "logs"
+  }
+
+  expect_failures = [var.python, var.secrets, var.mounts, var.initial_model, var.model_dir, var.log_dir]
+}
+
+run "empty_command_and_version" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    command       = []
+    secrets       = { token = { version = " " } }
+    secret_values = { token = "hunter2" }
+  }
+
+  expect_failures = [var.command, var.secrets]
+}
+
+run "name_too_long_and_nothing_to_run" {
+  command = plan
+
+  variables {
+    name        = "a23456789-123456789-123456789-123456789-123456"
+    image       = " "
+    log_dir     = "/srv/logs"
+    tensorboard = { command = [] }
+  }
+
+  expect_failures = [var.name, var.image, var.tensorboard]
+}
+
+run "numbers_too_small" {
+  command = plan
+
+  variables {
+    worker        = { replicas = 0 }
+    batch_size    = 0
+    epochs        = 0
+    learning_rate = -0.1
+    seed          = -1
+  }
+
+  expect_failures = [var.worker, var.batch_size, var.epochs, var.learning_rate, var.seed]
+}
+
+run "numbers_in_parts" {
+  command = plan
+
+  variables {
+    worker          = { replicas = 1.5 }
+    steps_per_epoch = 0.5
+    max_restarts    = 0.5
+    priority        = 0.5
+  }
+
+  expect_failures = [var.worker, var.steps_per_epoch, var.max_restarts, var.priority]
+}
+
+run "ports_that_there_are_not" {
+  command = plan
+
+  variables {
+    worker      = { port = 5001.5 }
+    log_dir     = "/srv/logs"
+    tensorboard = { port = 0 }
+  }
+
+  expect_failures = [var.worker, var.tensorboard]
+}
+
+run "malformed_durations" {
+  command = plan
+
+  variables {
+    join_timeout = "1d"
+    deadline     = "2d"
+    grace_period = "10"
+    timeouts     = { create = "10" }
+  }
+
+  expect_failures = [var.join_timeout, var.deadline, var.grace_period, var.timeouts]
+}
+
+run "settings_without_what_they_need" {
+  command = plan
+
+  variables {
+    files         = "."                                     # without command
+    args          = ["--verbose"]                           # without command
+    secret_values = { token = "hunter2" }                   # without secrets
+    worker        = { gpus = { pool = "v100", count = 2 } } # more than the module's program uses
+    tensorboard   = {}                                      # without log_dir
+  }
+
+  expect_failures = [var.files, var.args, var.secret_values, var.worker, var.tensorboard]
+}
+
+run "no_gpus_and_no_value_of_a_secret" {
+  command = plan
+
+  variables {
+    cluster       = { name = "lab", engine = "systemd" }
+    secrets       = { token = { version = "1" } }
+    secret_values = {}
+    worker        = { gpus = { pool = "v100", count = 0 } }
+  }
+
+  expect_failures = [var.secret_values, var.worker]
+}
+
+run "settings_of_other_engines" {
+  command = plan
+
+  variables {
+    network       = {}
+    secrets       = { token = { version = "1" } }
+    secret_values = { token = "hunter2" }
+    log_dir       = "/srv/logs"
+    tensorboard   = { published_port = 80 }
+  }
+
+  expect_failures = [var.network, var.secrets, var.tensorboard]
+}
+
+run "mistakes_on_a_swarm" {
+  command = plan
+
+  variables {
+    cluster     = { name = "lab", engine = "swarm" } # without image
+    network     = { subnet = "10.10.0.0" }
+    files       = "."
+    command     = ["python3", "train.py"]
+    log_dir     = "/srv/logs"
+    tensorboard = { published_port = 0 }
+  }
+
+  expect_failures = [var.network, var.files, var.image, var.tensorboard]
 }
 
 run "network_of_a_name_too_long" {
@@ -75,283 +238,6 @@ run "network_of_a_name_too_long" {
   expect_failures = [var.network]
 }
 
-run "files_on_a_swarm" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-    image   = "trainer:1"
-    files   = "."
-    command = ["python3", "train.py"]
-  }
-
-  expect_failures = [var.files]
-}
-
-run "files_without_a_command" {
-  command = plan
-
-  variables {
-    files = "."
-  }
-
-  expect_failures = [var.files]
-}
-
-run "swarm_without_an_image" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-  }
-
-  expect_failures = [var.image]
-}
-
-run "empty_image" {
-  command = plan
-
-  variables {
-    image = " "
-  }
-
-  expect_failures = [var.image]
-}
-
-run "python_with_arguments" {
-  command = plan
-
-  variables {
-    python = "python3 -O"
-  }
-
-  expect_failures = [var.python]
-}
-
-run "relative_python" {
-  command = plan
-
-  variables {
-    python = "bin/python3"
-  }
-
-  expect_failures = [var.python]
-}
-
-run "empty_command" {
-  command = plan
-
-  variables {
-    command = []
-  }
-
-  expect_failures = [var.command]
-}
-
-run "args_without_a_command" {
-  command = plan
-
-  variables {
-    args = ["--verbose"]
-  }
-
-  expect_failures = [var.args]
-}
-
-run "reserved_env" {
-  command = plan
-
-  variables {
-    env = { TRAINYARD_HOST = "gpu1" }
-  }
-
-  expect_failures = [var.env]
-}
-
-run "secrets_of_processes" {
-  command = plan
-
-  variables {
-    secrets       = { token = { version = "1" } }
-    secret_values = { token = "hunter2" }
-  }
-
-  expect_failures = [var.secrets]
-}
-
-run "secret_without_a_name" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secrets       = { "the token" = { version = "1" } }
-    secret_values = { "the token" = "hunter2" }
-  }
-
-  expect_failures = [var.secrets]
-}
-
-run "secret_without_a_version" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secrets       = { token = { version = " " } }
-    secret_values = { token = "hunter2" }
-  }
-
-  expect_failures = [var.secrets]
-}
-
-run "secret_in_a_relative_path" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secrets       = { token = { version = "1", target = "token" } }
-    secret_values = { token = "hunter2" }
-  }
-
-  expect_failures = [var.secrets]
-}
-
-run "secret_in_the_root" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secrets       = { token = { version = "1", target = "/" } }
-    secret_values = { token = "hunter2" }
-  }
-
-  expect_failures = [var.secrets]
-}
-
-run "secret_for_everybody" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secrets       = { token = { version = "1", mode = "rw-r--r--" } }
-    secret_values = { token = "hunter2" }
-  }
-
-  expect_failures = [var.secrets]
-}
-
-run "secret_without_a_value" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secrets       = { token = { version = "1" } }
-    secret_values = {}
-  }
-
-  expect_failures = [var.secret_values]
-}
-
-run "value_of_no_secret" {
-  command = plan
-
-  variables {
-    cluster       = { name = "lab", engine = "systemd" }
-    secret_values = { token = "hunter2" }
-  }
-
-  expect_failures = [var.secret_values]
-}
-
-run "relative_mount" {
-  command = plan
-
-  variables {
-    mounts = [{ source = "/srv/data", target = "data" }]
-  }
-
-  expect_failures = [var.mounts]
-}
-
-run "mount_of_no_type" {
-  command = plan
-
-  variables {
-    mounts = [{ type = "nfs", target = "/data" }]
-  }
-
-  expect_failures = [var.mounts]
-}
-
-run "no_worker" {
-  command = plan
-
-  variables {
-    worker = { replicas = 0 }
-  }
-
-  expect_failures = [var.worker]
-}
-
-run "half_a_worker" {
-  command = plan
-
-  variables {
-    worker = { replicas = 1.5 }
-  }
-
-  expect_failures = [var.worker]
-}
-
-run "port_in_parts" {
-  command = plan
-
-  variables {
-    worker = { port = 5001.5 }
-  }
-
-  expect_failures = [var.worker]
-}
-
-run "env_of_workers_that_is_no_name" {
-  command = plan
-
-  variables {
-    worker = { env = { "1A" = "x" } }
-  }
-
-  expect_failures = [var.worker]
-}
-
-run "env_of_workers_that_is_reserved" {
-  command = plan
-
-  variables {
-    worker = { env = { TRAINYARD_HOST = "x" } }
-  }
-
-  expect_failures = [var.worker]
-}
-
-run "no_gpus" {
-  command = plan
-
-  variables {
-    worker = { gpus = { pool = "v100", count = 0 } }
-  }
-
-  expect_failures = [var.worker]
-}
-
-run "more_gpus_than_the_program_uses" {
-  command = plan
-
-  variables {
-    worker = { gpus = { pool = "v100", count = 2 } }
-  }
-
-  expect_failures = [var.worker]
-}
-
 run "gpus_of_another_cluster" {
   command = plan
 
@@ -363,223 +249,6 @@ run "gpus_of_another_cluster" {
   }
 
   expect_failures = [var.worker]
-}
-
-run "empty_batches" {
-  command = plan
-
-  variables {
-    batch_size = 0
-  }
-
-  expect_failures = [var.batch_size]
-}
-
-run "no_epochs" {
-  command = plan
-
-  variables {
-    epochs = 0
-  }
-
-  expect_failures = [var.epochs]
-}
-
-run "half_a_step" {
-  command = plan
-
-  variables {
-    steps_per_epoch = 0.5
-  }
-
-  expect_failures = [var.steps_per_epoch]
-}
-
-run "learning_backwards" {
-  command = plan
-
-  variables {
-    learning_rate = -0.1
-  }
-
-  expect_failures = [var.learning_rate]
-}
-
-run "seed_below_zero" {
-  command = plan
-
-  variables {
-    seed = -1
-  }
-
-  expect_failures = [var.seed]
-}
-
-run "model_of_another_format" {
-  command = plan
-
-  variables {
-    initial_model = "/srv/model.h5"
-  }
-
-  expect_failures = [var.initial_model]
-}
-
-run "relative_model" {
-  command = plan
-
-  variables {
-    initial_model = "model.keras"
-  }
-
-  expect_failures = [var.initial_model]
-}
-
-run "relative_model_dir" {
-  command = plan
-
-  variables {
-    model_dir = "models"
-  }
-
-  expect_failures = [var.model_dir]
-}
-
-run "relative_log_dir" {
-  command = plan
-
-  variables {
-    log_dir = "logs"
-  }
-
-  expect_failures = [var.log_dir]
-}
-
-run "join_in_days" {
-  command = plan
-
-  variables {
-    join_timeout = "1d"
-  }
-
-  expect_failures = [var.join_timeout]
-}
-
-run "wait_for_accuracy" {
-  command = plan
-
-  variables {
-    wait_for = "accurate"
-  }
-
-  expect_failures = [var.wait_for]
-}
-
-run "deadline_in_days" {
-  command = plan
-
-  variables {
-    deadline = "2d"
-  }
-
-  expect_failures = [var.deadline]
-}
-
-run "restarts_in_parts" {
-  command = plan
-
-  variables {
-    max_restarts = 0.5
-  }
-
-  expect_failures = [var.max_restarts]
-}
-
-run "grace_without_a_unit" {
-  command = plan
-
-  variables {
-    grace_period = "10"
-  }
-
-  expect_failures = [var.grace_period]
-}
-
-run "priority_in_parts" {
-  command = plan
-
-  variables {
-    priority = 0.5
-  }
-
-  expect_failures = [var.priority]
-}
-
-run "timeout_without_a_unit" {
-  command = plan
-
-  variables {
-    timeouts = { create = "10" }
-  }
-
-  expect_failures = [var.timeouts]
-}
-
-run "tensorboard_of_nothing" {
-  command = plan
-
-  variables {
-    tensorboard = {}
-  }
-
-  expect_failures = [var.tensorboard]
-}
-
-run "tensorboard_without_a_program" {
-  command = plan
-
-  variables {
-    log_dir     = "/srv/logs"
-    tensorboard = { command = [] }
-  }
-
-  expect_failures = [var.tensorboard]
-}
-
-run "tensorboard_at_no_port" {
-  command = plan
-
-  variables {
-    log_dir     = "/srv/logs"
-    tensorboard = { port = 0 }
-  }
-
-  expect_failures = [var.tensorboard]
-}
-
-run "tensorboard_published_by_processes" {
-  command = plan
-
-  variables {
-    log_dir     = "/srv/logs"
-    tensorboard = { published_port = 80 }
-  }
-
-  expect_failures = [var.tensorboard]
-}
-
-run "tensorboard_published_at_no_port" {
-  command = plan
-
-  variables {
-    cluster     = { name = "lab", engine = "swarm" }
-    image       = "trainer:1"
-    log_dir     = "/srv/logs"
-    mounts      = [{ source = "/srv", target = "/srv" }]
-    tensorboard = { published_port = 0 }
-  }
-
-  expect_failures = [var.tensorboard]
 }
 
 run "log_dir_that_containers_lose" {

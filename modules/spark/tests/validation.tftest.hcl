@@ -1,4 +1,5 @@
 # Invalid values are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -16,144 +17,90 @@ run "engine_that_there_is_not" {
   expect_failures = [var.cluster]
 }
 
-run "name_in_capitals" {
+run "names_that_are_not_allowed" {
   command = plan
 
   variables {
-    name = "Spark"
+    name   = "Spark"
+    env    = { TRAINYARD_HOST = "x" }
+    master = { env = { "A-B" = "x" } }
   }
 
-  expect_failures = [var.name]
-}
-
-run "name_too_long" {
-  command = plan
-
-  variables {
-    name = "a23456789-123456789-123456789-123456789-1234567890"
-  }
-
-  expect_failures = [var.name]
-}
-
-run "swarm_without_an_image" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-  }
-
-  expect_failures = [var.image]
-}
-
-run "image_without_a_name" {
-  command = plan
-
-  variables {
-    image = " "
-  }
-
-  expect_failures = [var.image]
-}
-
-run "bin_that_is_relative" {
-  command = plan
-
-  variables {
-    bin = "spark/bin"
-  }
-
-  expect_failures = [var.bin]
-}
-
-run "bin_with_a_space" {
-  command = plan
-
-  variables {
-    bin = "/opt/my spark"
-  }
-
-  expect_failures = [var.bin]
-}
-
-run "python_with_arguments" {
-  command = plan
-
-  variables {
-    python = "python3 -u"
-  }
-
-  expect_failures = [var.python]
-}
-
-run "env_that_is_reserved" {
-  command = plan
-
-  variables {
-    env = { TRAINYARD_HOST = "x" }
-  }
-
-  expect_failures = [var.env]
+  expect_failures = [var.name, var.env, var.master]
 }
 
 run "env_that_the_module_sets" {
   command = plan
 
   variables {
-    env = { SPARK_WORKER_OPTS = "-Dspark.worker.cleanup.interval=60" }
+    env    = { SPARK_WORKER_OPTS = "-Dspark.worker.cleanup.interval=60" }
+    master = { env = { SPARK_MASTER_OPTS = "-Dspark.deploy.spreadOut=false" } }
   }
 
-  expect_failures = [var.env]
+  expect_failures = [var.env, var.master]
 }
 
-run "mount_that_is_relative" {
+run "malformed_texts" {
   command = plan
 
   variables {
-    mounts = [{ source = "/data", target = "data" }]
+    name     = "a23456789-123456789-123456789-123456789-1234567890" # too long
+    image    = " "
+    bin      = "/opt/my spark"
+    python   = "python3 -u"
+    conf     = { "hadoop.home" = "/opt" }
+    master   = { conf = { "spark.deploy.spreadOut" = "a b" } }
+    timeouts = { create = "1d" }
   }
 
-  expect_failures = [var.mounts]
+  expect_failures = [var.name, var.image, var.bin, var.python, var.conf, var.master, var.timeouts]
 }
 
-run "mount_of_no_type" {
+run "relative_paths" {
+  command = plan
+
+  variables {
+    bin         = "spark/bin"
+    mounts      = [{ source = "/data", target = "data" }]
+    master      = { recovery_dir = "recovery" }
+    history     = { dir = "events" }
+    shuffle_dir = "shuffle"
+  }
+
+  expect_failures = [var.bin, var.mounts, var.master, var.history, var.shuffle_dir]
+}
+
+run "malformed_mounts" {
   command = plan
 
   variables {
     mounts = [{ type = "nfs", target = "/data" }]
+    master = { mounts = [{ target = "data", type = "tmpfs" }] }
   }
 
-  expect_failures = [var.mounts]
+  expect_failures = [var.mounts, var.master]
 }
 
-run "conf_of_others" {
+run "ports_that_there_are_not" {
   command = plan
 
   variables {
-    conf = { "hadoop.home" = "/opt" }
+    master  = { port = 0 }
+    history = { dir = "/srv/events", port = 0 }
   }
 
-  expect_failures = [var.conf]
+  expect_failures = [var.master, var.history]
 }
 
-run "master_at_no_port" {
+run "numbers_out_of_range" {
   command = plan
 
   variables {
-    master = { port = 0 }
+    master   = { web_port = 70000 }
+    priority = 0.5
   }
 
-  expect_failures = [var.master]
-}
-
-run "master_without_a_page" {
-  command = plan
-
-  variables {
-    master = { web_port = 70000 }
-  }
-
-  expect_failures = [var.master]
+  expect_failures = [var.master, var.priority]
 }
 
 run "master_and_page_at_one_port" {
@@ -166,166 +113,36 @@ run "master_and_page_at_one_port" {
   expect_failures = [var.master]
 }
 
-run "master_published_by_processes" {
+run "heaps_too_small" {
   command = plan
 
   variables {
-    master = { published_port = 8080 }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_published_at_no_port" {
-  command = plan
-
-  variables {
-    cluster = { name = "lab", engine = "swarm" }
-    image   = "spark:4"
-    master  = { published_port = 0 }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_recovers_from_a_relative_path" {
-  command = plan
-
-  variables {
-    master = { recovery_dir = "recovery" }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_conf_with_spaces" {
-  command = plan
-
-  variables {
-    master = { conf = { "spark.deploy.spreadOut" = "a b" } }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_without_a_heap" {
-  command = plan
-
-  variables {
-    master = { daemon_memory_mib = 1 }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_env_with_a_hyphen" {
-  command = plan
-
-  variables {
-    master = { env = { "A-B" = "x" } }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_env_that_the_module_sets" {
-  command = plan
-
-  variables {
-    master = { env = { SPARK_MASTER_OPTS = "-Dspark.deploy.spreadOut=false" } }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "master_mount_that_is_relative" {
-  command = plan
-
-  variables {
-    master = { mounts = [{ target = "data", type = "tmpfs" }] }
-  }
-
-  expect_failures = [var.master]
-}
-
-run "history_at_a_relative_path" {
-  command = plan
-
-  variables {
-    history = { dir = "events" }
-  }
-
-  expect_failures = [var.history]
-}
-
-run "history_at_no_port" {
-  command = plan
-
-  variables {
-    history = { dir = "/srv/events", port = 0 }
-  }
-
-  expect_failures = [var.history]
-}
-
-run "history_without_a_heap" {
-  command = plan
-
-  variables {
+    master  = { daemon_memory_mib = 1 }
     history = { dir = "/srv/events", daemon_memory_mib = 1.5 }
   }
 
-  expect_failures = [var.history]
+  expect_failures = [var.master, var.history]
 }
 
-run "history_published_by_processes" {
+run "published_by_processes" {
   command = plan
 
   variables {
+    master  = { published_port = 8080 }
     history = { dir = "/srv/events", published_port = 80 }
   }
 
-  expect_failures = [var.history]
+  expect_failures = [var.master, var.history]
 }
 
-run "history_published_at_no_port" {
+run "mistakes_on_a_swarm" {
   command = plan
 
   variables {
-    cluster = { name = "lab", engine = "swarm" }
-    image   = "spark:4"
+    cluster = { name = "lab", engine = "swarm" } # without image
+    master  = { published_port = 0 }
     history = { dir = "/srv/events", published_port = 0 }
   }
 
-  expect_failures = [var.history]
-}
-
-run "shuffle_at_a_relative_path" {
-  command = plan
-
-  variables {
-    shuffle_dir = "shuffle"
-  }
-
-  expect_failures = [var.shuffle_dir]
-}
-
-run "priority_by_halves" {
-  command = plan
-
-  variables {
-    priority = 0.5
-  }
-
-  expect_failures = [var.priority]
-}
-
-run "timeout_in_days" {
-  command = plan
-
-  variables {
-    timeouts = { create = "1d" }
-  }
-
-  expect_failures = [var.timeouts]
+  expect_failures = [var.image, var.master, var.history]
 }

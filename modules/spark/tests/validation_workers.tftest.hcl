@@ -1,4 +1,5 @@
 # Invalid values for workers, their GPUs and their policy are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -226,44 +227,52 @@ run "policy_with_larger_gangs_than_workers" {
   expect_failures = [var.autoscale]
 }
 
-run "policy_with_an_application_too_large" {
+run "application_and_memory_of_rapids_too_large" {
   command = plan
 
   variables {
+    worker    = { gpus = { pool = "v100" } }
     autoscale = { max = 4, applications = { fares = 8 } }
+    rapids    = { jar = "/opt/rapids.jar", alloc_fraction = 2 }
   }
 
-  expect_failures = [var.autoscale]
+  expect_failures = [var.autoscale, var.rapids]
 }
 
-run "policy_with_an_application_without_a_name" {
+run "application_without_a_name_and_rapids_without_a_jar" {
   command = plan
 
   variables {
+    worker    = { gpus = { pool = "v100" } }
     autoscale = { max = 4, applications = { "the fares" = 2 } }
+    rapids    = { jar = "/opt/rapids" }
   }
 
-  expect_failures = [var.autoscale]
+  expect_failures = [var.autoscale, var.rapids]
 }
 
-run "policy_that_is_idle_for_days" {
+run "policy_that_is_idle_for_days_and_rapids_with_a_pool_of_its_own" {
   command = plan
 
   variables {
+    worker    = { gpus = { pool = "v100" } }
     autoscale = { max = 4, idle = "1d" }
+    rapids    = { jar = "/opt/rapids.jar", pool = "MINE" }
   }
 
-  expect_failures = [var.autoscale]
+  expect_failures = [var.autoscale, var.rapids]
 }
 
-run "policy_that_decides_never" {
+run "policy_that_decides_never_and_rapids_with_noise" {
   command = plan
 
   variables {
+    worker    = { gpus = { pool = "v100" } }
     autoscale = { max = 4, interval = "never" }
+    rapids    = { jar = "/opt/rapids.jar", debug = "ALL" }
   }
 
-  expect_failures = [var.autoscale]
+  expect_failures = [var.autoscale, var.rapids]
 }
 
 run "policy_that_cools_down_for_days" {
@@ -309,14 +318,15 @@ run "policy_with_heat_of_nothing" {
   expect_failures = [var.autoscale]
 }
 
-run "policy_that_recommends_nothing" {
+run "policy_that_recommends_nothing_and_rapids_without_gpus" {
   command = plan
 
   variables {
     autoscale = { max = 4, vertical = {} }
+    rapids    = { jar = "/opt/rapids.jar" }
   }
 
-  expect_failures = [var.autoscale]
+  expect_failures = [var.autoscale, var.rapids]
 }
 
 run "policy_that_recommends_upside_down" {
@@ -348,58 +358,4 @@ run "policy_and_replicas" {
   }
 
   expect_failures = [var.autoscale]
-}
-
-run "rapids_without_gpus" {
-  command = plan
-
-  variables {
-    rapids = { jar = "/opt/rapids.jar" }
-  }
-
-  expect_failures = [var.rapids]
-}
-
-run "rapids_without_a_jar" {
-  command = plan
-
-  variables {
-    worker = { gpus = { pool = "v100" } }
-    rapids = { jar = "/opt/rapids" }
-  }
-
-  expect_failures = [var.rapids]
-}
-
-run "rapids_with_all_memory_twice" {
-  command = plan
-
-  variables {
-    worker = { gpus = { pool = "v100" } }
-    rapids = { jar = "/opt/rapids.jar", alloc_fraction = 2 }
-  }
-
-  expect_failures = [var.rapids]
-}
-
-run "rapids_with_a_pool_of_its_own" {
-  command = plan
-
-  variables {
-    worker = { gpus = { pool = "v100" } }
-    rapids = { jar = "/opt/rapids.jar", pool = "MINE" }
-  }
-
-  expect_failures = [var.rapids]
-}
-
-run "rapids_with_noise" {
-  command = plan
-
-  variables {
-    worker = { gpus = { pool = "v100" } }
-    rapids = { jar = "/opt/rapids.jar", debug = "ALL" }
-  }
-
-  expect_failures = [var.rapids]
 }

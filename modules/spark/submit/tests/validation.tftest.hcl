@@ -1,4 +1,5 @@
 # Invalid values are reported at plan time.
+# Where a run breaks several variables, all of them must be reported.
 
 mock_provider "trainyard" {}
 
@@ -36,14 +37,16 @@ run "swarm_without_an_image" {
   expect_failures = [var.spark]
 }
 
-run "name_in_capitals" {
+run "names_that_are_not_allowed" {
   command = plan
 
   variables {
     name = "Train"
+    env  = { TRAINYARD_HOST = "x" }
+    conf = { "hadoop.home" = "/opt" }
   }
 
-  expect_failures = [var.name]
+  expect_failures = [var.name, var.env, var.conf]
 }
 
 run "files_on_a_swarm" {
@@ -57,202 +60,74 @@ run "files_on_a_swarm" {
   expect_failures = [var.files]
 }
 
-run "program_of_another_language" {
+run "choices_that_there_are_not" {
   command = plan
 
   variables {
-    program = "/srv/train.scala"
+    program  = "/srv/train.scala"
+    driver   = { mounts = [{ target = "/data", type = "nfs" }] }
+    wait_for = "nothing"
   }
 
-  expect_failures = [var.program]
+  expect_failures = [var.program, var.driver, var.wait_for]
 }
 
-run "program_that_nobody_has" {
+run "relative_paths" {
   command = plan
 
   variables {
     program = "train.py"
+    driver  = { mounts = [{ target = "data", type = "tmpfs" }] }
   }
 
-  expect_failures = [var.program]
+  expect_failures = [var.program, var.driver]
 }
 
-run "class_of_python" {
+run "settings_that_do_not_fit" {
   command = plan
 
   variables {
-    class = "org.example.Train"
+    class = "org.example.Train" # of a program in Python
+    args  = ["--rows", null]
+    env   = { WORKERS = "4" } # that the module sets
   }
 
-  expect_failures = [var.class]
+  expect_failures = [var.class, var.args, var.env]
 }
 
-run "arg_that_is_null" {
+run "numbers_out_of_range" {
   command = plan
 
   variables {
-    args = ["--rows", null]
-  }
-
-  expect_failures = [var.args]
-}
-
-run "env_that_is_reserved" {
-  command = plan
-
-  variables {
-    env = { TRAINYARD_HOST = "x" }
-  }
-
-  expect_failures = [var.env]
-}
-
-run "conf_of_others" {
-  command = plan
-
-  variables {
-    conf = { "hadoop.home" = "/opt" }
-  }
-
-  expect_failures = [var.conf]
-}
-
-run "no_workers" {
-  command = plan
-
-  variables {
-    workers = 0
-  }
-
-  expect_failures = [var.workers]
-}
-
-run "executor_without_cores" {
-  command = plan
-
-  variables {
+    workers  = 0
     executor = { cores = 0 }
+    driver   = { port = 0 }
+    retries  = 0.5
+    priority = 0.5
   }
 
-  expect_failures = [var.executor]
+  expect_failures = [var.workers, var.executor, var.driver, var.retries, var.priority]
 }
 
-run "executor_with_too_little_memory" {
+run "too_little_memory" {
   command = plan
 
   variables {
     executor = { memory_mib = 100 }
+    driver   = { memory_mib = 100 }
   }
 
-  expect_failures = [var.executor]
+  expect_failures = [var.executor, var.driver]
 }
 
-run "driver_with_too_little_memory" {
-  command = plan
-
-  variables {
-    driver = { memory_mib = 100 }
-  }
-
-  expect_failures = [var.driver]
-}
-
-run "driver_at_no_port" {
-  command = plan
-
-  variables {
-    driver = { port = 0 }
-  }
-
-  expect_failures = [var.driver]
-}
-
-run "driver_mount_that_is_relative" {
-  command = plan
-
-  variables {
-    driver = { mounts = [{ target = "data", type = "tmpfs" }] }
-  }
-
-  expect_failures = [var.driver]
-}
-
-run "driver_mount_of_no_type" {
-  command = plan
-
-  variables {
-    driver = { mounts = [{ target = "/data", type = "nfs" }] }
-  }
-
-  expect_failures = [var.driver]
-}
-
-run "gang_that_waits_for_days" {
+run "malformed_durations" {
   command = plan
 
   variables {
     gang_timeout = "1d"
+    deadline     = "1d"
+    timeouts     = { create = "1d" }
   }
 
-  expect_failures = [var.gang_timeout]
-}
-
-run "wait_for_nothing" {
-  command = plan
-
-  variables {
-    wait_for = "nothing"
-  }
-
-  expect_failures = [var.wait_for]
-}
-
-run "deadline_in_days" {
-  command = plan
-
-  variables {
-    deadline = "1d"
-  }
-
-  expect_failures = [var.deadline]
-}
-
-run "retries_by_halves" {
-  command = plan
-
-  variables {
-    retries = 0.5
-  }
-
-  expect_failures = [var.retries]
-}
-
-run "priority_by_halves" {
-  command = plan
-
-  variables {
-    priority = 0.5
-  }
-
-  expect_failures = [var.priority]
-}
-
-run "timeout_in_days" {
-  command = plan
-
-  variables {
-    timeouts = { create = "1d" }
-  }
-
-  expect_failures = [var.timeouts]
-}
-
-run "env_that_the_module_sets" {
-  command = plan
-
-  variables {
-    env = { WORKERS = "4" }
-  }
-
-  expect_failures = [var.env]
+  expect_failures = [var.gang_timeout, var.deadline, var.timeouts]
 }
