@@ -25,8 +25,8 @@ func (h Harness) job(workers int, steps ...string) domain.Group {
 }
 
 // atDeaths calls try with a caller that survives, which shows how many of its calls change something, and then with
-// callers that die after numbers of changes: after each, or after each third, beginning with first. Deaths between reads
-// make no difference. Each try has its own group, and they run in parallel.
+// callers that die after each number of changes, or each third from first on. Deaths between reads make no difference.
+// Each try has its own group, and they run in parallel.
 func (h Harness) atDeaths(
 	t *testing.T, e engine.Engine, first int, try func(t *testing.T, h Harness, mortal *Mortal),
 ) {
