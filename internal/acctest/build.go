@@ -3,10 +3,15 @@
 package acctest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -103,9 +108,12 @@ func build(t testing.TB, name, pkg, env string, flags ...string) string {
 // buildAt builds a program, or copies it from the folder of ProgramsVariable, where it is added if it is missing.
 func buildAt(path, pkg, env string, flags ...string) error {
 	programs := os.Getenv(ProgramsVariable)
-	shared := filepath.Join(programs, filepath.Base(path))
-	if programs != "" && copyProgram(shared, path) == nil {
-		return nil
+	key := sha256.Sum256([]byte(strings.Join(append([]string{pkg, env}, flags...), "\n")))
+	shared := filepath.Join(programs, hex.EncodeToString(key[:]))
+	if programs != "" {
+		if _, err := os.Stat(shared); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, copyProgram(shared, path))
+		}
 	}
 	args := append(append([]string{"build", "-o", path}, flags...), pkg)
 	command := exec.Command("go", args...)
@@ -128,7 +136,7 @@ func buildAt(path, pkg, env string, flags ...string) error {
 func copyProgram(from, to string) error {
 	output, err := exec.Command("cp", from, to).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, output)
+		return fmt.Errorf("copying %s: %w: %s", from, err, output)
 	}
 	return nil
 }

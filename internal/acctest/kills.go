@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// killsVariable makes tests of crashes and faults try every moment that they know: TRAINYARD_TEST_KILLS=all.
+// killsVariable makes tests try everything that they know, which takes hours: TRAINYARD_TEST_KILLS=all.
 const killsVariable = "TRAINYARD_TEST_KILLS"
 
-// AllKills reports whether tests try every moment instead of a few, as in the nightly run.
+// AllKills reports whether tests try every moment of a crash or fault, every Engine and every seed instead of a few, as
+// in the nightly run.
 func AllKills() bool { return os.Getenv(killsVariable) == "all" }
 
 // Kills returns the moments, counted from 1, at which a test kills: the given few, or all without end.

@@ -196,8 +196,17 @@ func (k killed) dieAfter(changes iter.Seq[int], workers int, prepare func(), arg
 		k.ExpectNobody(when)
 		k.Logf("%s: 0 orphans %s of: %s", args[0], when, strings.Join(calls, " "))
 		if survived {
+			k.expectDeaths(calls)
 			return
 		}
+	}
+}
+
+// expectDeaths fails if the provider was to die once, after more changes than it made.
+func (k killed) expectDeaths(made []string) {
+	k.Helper()
+	if !acctest.AllKills() {
+		k.Errorf("nobody died: the provider made only the changes %q", made)
 	}
 }
 

@@ -163,6 +163,7 @@ func TestReplacementKilled(t *testing.T) {
 		k.ExpectNobody(when)
 		k.Logf("0 orphans %s of: %s", when, strings.Join(calls, " "))
 		if survived {
+			k.expectDeaths(calls)
 			return
 		}
 	}

@@ -98,8 +98,8 @@ func onEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	})
 }
 
-// onEnginesAtNight runs an acceptance test on this machine's Engine, and nightly on each: the conformance suite also
-// covers what depends on the Engine.
+// onEnginesAtNight runs an acceptance test on this machine's Engine, and nightly on each: the engine's own tests run on
+// each all the time.
 func onEnginesAtNight(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	if acctest.AllKills() {

@@ -17,20 +17,31 @@ import (
 // The module trains on bare hosts as on this machine. They share no storage for checkpoints, so none loses its power,
 // but a worker dies in the middle, which costs the others no step.
 func TestSystemPSWorkerBareHosts(t *testing.T) {
-	trainOn(t, func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) }, "")
+	trainOn(t, "tensorflow_v1", func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) }, "")
 }
 
 // The module trains on a Swarm as on this machine, with its own program in an image that doesn't contain it. A node
 // loses its power in the middle, and its members move. Checkpoints are in a folder that the nodes share.
 func TestSystemPSWorkerSwarm(t *testing.T) {
-	trainOn(t, func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) }, t.TempDir())
+	trainOn(t, "tensorflow_v1", func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) }, t.TempDir())
+}
+
+// So does the program of TensorFlow 2, with a coordinator.
+func TestSystemPSWorkerCoordinatorSwarm(t *testing.T) {
+	trainOn(t, "tensorflow", func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) }, t.TempDir())
 }
 
 // trainOn trains with two parameter servers and two workers on several machines. If these share a folder of this
 // machine, they have checkpoints there, and the training goes on from one after a machine has lost its power. If not,
 // there are no checkpoints, and the training goes on from where it is after the death of worker 1.
-func trainOn(t *testing.T, start func() *site, shared string) {
+func trainOn(t *testing.T, framework string, start func() *site, shared string) {
 	t.Helper()
+	members := []string{"mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1"}
+	chief := members[2]
+	if framework == "tensorflow" {
+		chief = "mnist-chief-0"
+		members = append(members, chief)
+	}
 	const steps = 3000 // many more than are done before the machine loses its power, or the worker dies
 	logs, mounts := "null", []string(nil)
 	if shared != "" {
@@ -44,6 +55,7 @@ module "mnist" {
   source      = "./modules/ps-worker"
   cluster     = trainyard_cluster.lab
   name        = "mnist"
+  framework   = %q
   train_steps = %d
   log_dir     = %s
   env         = { SAVE_EVERY = "0.5", STALL_TIMEOUT = "20" }
@@ -52,11 +64,10 @@ module "mnist" {
   ps          = { placement = { strategy = "spread" } }
   worker      = { placement = { strategy = "spread" } }
 %s}
-`, steps, logs, patience.Limit, s.members(mounts...)), watched("mnist"), s.withSecret(t, w))
+`, framework, steps, logs, patience.Limit, s.members(mounts...)), watched("mnist"), s.withSecret(t, w))
 	w.Must("plan", "-out="+savedPlan)
 	begin := time.Now()
 	finish := w.Start("apply", savedPlan)
-	members := []string{"mnist-ps-0", "mnist-ps-1", "mnist-worker-0", "mnist-worker-1"}
 	s.awaitOnAll(t, members...)
 	var saved int
 	if shared != "" {
@@ -72,7 +83,7 @@ module "mnist" {
 	finish()
 	w.Must("apply", "-refresh-only", "-auto-approve") // members may have moved during the apply
 	expectTrained(w, steps, time.Since(begin))
-	log, err := s.log("mnist-worker-0")
+	log, err := s.log(chief)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ func (h Harness) job(workers int, steps ...string) domain.Group {
 }
 
 // atDeaths calls try with a caller that survives, which shows how many of its calls change something, and then with
-// callers that die after each number of changes, or each third from first on. Deaths between reads make no difference.
-// Each try has its own group, and they run in parallel.
+// callers that die after each number of changes; by day, without EveryDeath, after each third, starting with first.
+// Deaths between reads make no difference. Each try has its own group, and they run in parallel.
 func (h Harness) atDeaths(
 	t *testing.T, e engine.Engine, first int, try func(t *testing.T, h Harness, mortal *Mortal),
 ) {
@@ -40,11 +40,14 @@ func (h Harness) atDeaths(
 		t.Logf("the calls were %v", mortal.Calls())
 		return mortal
 	}
-	const apart = 3
-	for k := range attempt(t, 0, math.MaxInt).Changes() {
-		if !h.EveryDeath && !acctest.AllKills() && k%apart != first {
-			continue
-		}
+	changes, apart := attempt(t, 0, math.MaxInt).Changes(), 3
+	if h.EveryDeath || acctest.AllKills() {
+		first, apart = 0, 1
+	}
+	if first >= changes {
+		t.Errorf("there are only %d changes, and nobody dies after %d", changes, first)
+	}
+	for k := first; k < changes; k += apart {
 		t.Run(fmt.Sprint("after ", k, " changes"), func(t *testing.T) {
 			t.Parallel()
 			attempt(t, k+1, k)
@@ -97,7 +100,7 @@ func testApplyAfterDeath(t *testing.T, h Harness) {
 // testRevertAfterDeath: if an apply of a change dies after any of its own changes, applying the old specification
 // leaves nothing of the change.
 func testRevertAfterDeath(t *testing.T, h Harness) {
-	h.atDeaths(t, h.cluster(t), 1, func(t *testing.T, h Harness, mortal *Mortal) {
+	h.atDeaths(t, h.cluster(t), 2, func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
 		before := h.job(1, "wait")
 		must(t, r.Update(acctest.Bounded(t), before))

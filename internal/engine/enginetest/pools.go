@@ -174,10 +174,10 @@ func (h Harness) ended(t *testing.T, r reconcile.Reconciler, states ...domain.St
 	}
 }
 
-// testInterchangeableAfterDeath: an apply that grows and changes such workers dies after each number of changes, and is
-// then destroyed, in every other case without another apply.
+// testInterchangeableAfterDeath: an apply that grows and changes such workers dies after some of its changes, and the
+// group is then destroyed, in every other case without another apply.
 func testInterchangeableAfterDeath(t *testing.T, h Harness) {
-	h.atDeaths(t, h.cluster(t), 0, func(t *testing.T, h Harness, mortal *Mortal) {
+	h.atDeaths(t, h.cluster(t), 1, func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
 		after, again := h.farm(2, "print:changed", "wait"), mortal.last%2 == 0
 		must(t, r.Update(acctest.Bounded(t), h.farm(1, "wait")))

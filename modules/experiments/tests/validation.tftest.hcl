@@ -1,5 +1,5 @@
 # Invalid values are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 
@@ -8,7 +8,7 @@ variables {
   seeds   = range(2)
 }
 
-run "engine_that_there_is_not" {
+run "unknown_engine" {
   command = plan
 
   variables {
@@ -41,7 +41,7 @@ run "reserved_env" {
   expect_failures = [var.env]
 }
 
-run "choices_that_there_are_not" {
+run "unknown_choices" {
   command = plan
 
   variables {

@@ -1,5 +1,5 @@
 # Invalid values are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 
@@ -7,7 +7,7 @@ variables {
   cluster = { name = "lab" }
 }
 
-run "engine_that_there_is_not" {
+run "unknown_engine" {
   command = plan
 
   variables {

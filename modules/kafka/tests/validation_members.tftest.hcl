@@ -1,5 +1,5 @@
 # Invalid values for controllers, brokers and the rebalancer are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 
@@ -18,7 +18,7 @@ run "two_controllers_and_no_broker" {
   expect_failures = [var.controller, var.broker]
 }
 
-run "part_of_a_broker_and_less_than_nothing_to_move" {
+run "fractional_brokers_and_negative_throttle" {
   command = plan
 
   variables {
@@ -29,7 +29,7 @@ run "part_of_a_broker_and_less_than_nothing_to_move" {
   expect_failures = [var.broker, var.rebalancer]
 }
 
-run "ports_that_there_are_not" {
+run "invalid_ports" {
   command = plan
 
   variables {

@@ -1,5 +1,5 @@
 # Invalid values for a policy, and for what depends on it, are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 

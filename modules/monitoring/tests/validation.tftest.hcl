@@ -1,5 +1,5 @@
 # Invalid values are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 
@@ -108,7 +108,7 @@ run "numbers_out_of_range" {
   expect_failures = [var.port, var.scrape_interval, var.grafana]
 }
 
-run "units_that_there_are_not" {
+run "unknown_units" {
   command = plan
 
   variables {

@@ -1,5 +1,5 @@
 # Invalid values are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {
@@ -11,7 +11,7 @@ variables {
   cluster = { name = "lab" }
 }
 
-run "engine_that_there_is_not" {
+run "unknown_engine" {
   command = plan
 
   variables {
@@ -60,7 +60,7 @@ run "malformed_texts" {
   expect_failures = [var.name, var.python, var.secrets, var.initial_model]
 }
 
-run "choices_that_there_are_not" {
+run "unknown_choices" {
   command = plan
 
   variables {
@@ -131,7 +131,7 @@ run "numbers_too_small" {
   expect_failures = [var.worker, var.batch_size, var.epochs, var.learning_rate, var.seed]
 }
 
-run "numbers_in_parts" {
+run "fractional_numbers" {
   command = plan
 
   variables {
@@ -144,7 +144,7 @@ run "numbers_in_parts" {
   expect_failures = [var.worker, var.steps_per_epoch, var.max_restarts, var.priority]
 }
 
-run "ports_that_there_are_not" {
+run "invalid_ports" {
   command = plan
 
   variables {

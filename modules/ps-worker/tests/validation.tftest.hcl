@@ -1,5 +1,5 @@
 # Invalid values are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {
@@ -11,7 +11,7 @@ variables {
   cluster = { name = "lab" }
 }
 
-run "engine_that_there_is_not" {
+run "unknown_engine" {
   command = plan
 
   variables {
@@ -39,7 +39,7 @@ run "names_that_are_not_allowed" {
   expect_failures = [var.name, var.env, var.secrets, var.ps, var.worker, var.chief]
 }
 
-run "choices_that_there_are_not" {
+run "unknown_choices" {
   command = plan
 
   variables {
@@ -151,7 +151,7 @@ run "rates_not_above_zero" {
   expect_failures = [var.learning_rate, var.autoscale]
 }
 
-run "numbers_in_parts" {
+run "fractional_numbers" {
   command = plan
 
   variables {
@@ -163,7 +163,7 @@ run "numbers_in_parts" {
   expect_failures = [var.worker, var.max_restarts, var.priority]
 }
 
-run "ports_that_there_are_not" {
+run "invalid_ports" {
   command = plan
 
   variables {

@@ -1,5 +1,5 @@
 # Invalid values for workers, their GPUs and their policy are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 
@@ -263,7 +263,7 @@ run "policy_that_is_idle_for_days_and_rapids_with_a_pool_of_its_own" {
   expect_failures = [var.autoscale, var.rapids]
 }
 
-run "policy_that_decides_never_and_rapids_with_noise" {
+run "policy_without_decisions_and_invalid_rapids_debug" {
   command = plan
 
   variables {

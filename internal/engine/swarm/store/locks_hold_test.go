@@ -77,7 +77,6 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	e, _ := stored(t, "held")
 	other := storageOf(t, "held")
-	e.Leases.lease = brief
 	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	found, err := e.swarm.Connection.ConfigNamed(t.Context(), spec.LockName("held", jobLock))

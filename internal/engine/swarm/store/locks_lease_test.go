@@ -111,8 +111,7 @@ func TestLockRenewed(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "renewed")
 	other := storageOf(t, "renewed")
-	onAnotherMachine(other, leaseDuration/2)
-	e.Leases.lease = leaseDuration / 2
+	onAnotherMachine(other, leaseDuration)
 	held, release, err := e.Hold(t.Context(), jobLock, ada)
 	must(t, err)
 	proxy.Reset()

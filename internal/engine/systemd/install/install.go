@@ -48,7 +48,7 @@ const receive = `set -e; umask 022; export LC_ALL=C; mkdir -p "$1"; t=$(mktemp "
 
 // upload uploads a file to a host.
 func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) error {
-	packed, err := packedFile(file)
+	packed, err := packedFile(ctx, file)
 	if err != nil {
 		return fmt.Errorf("copying %s: %w", file.From, err)
 	}

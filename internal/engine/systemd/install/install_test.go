@@ -217,7 +217,11 @@ func TestInstallFails(t *testing.T) {
 		},
 		"a file that changed": {
 			f: bare, changed: true,
-			parts: []string{"its digest is", "the file was changed meanwhile; run terraform apply again"},
+			parts: []string{"the file has changed during the apply: run terraform apply again"},
+		},
+		"content that was damaged on the way": {
+			stubs: map[string]string{"sha256sum": `echo "0000  $1"`}, f: bare,
+			parts: []string{"exited with status 65: received digest 0000"},
 		},
 		"a host without sudo": {
 			stubs: map[string]string{"sudo": `echo "sudo: a password is required" >&2; exit 1`},
@@ -275,14 +279,14 @@ func TestPackedOnce(t *testing.T) {
 	file := fileOf(t, "trainyard", strconv.FormatInt(time.Now().UnixNano(), 10))
 	aside := file.From + ".aside"
 	must(t, os.Rename(file.From, aside))
-	if _, err := packedFile(file); !errors.Is(err, os.ErrNotExist) {
+	if _, err := packedFile(t.Context(), file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
 	must(t, os.Rename(aside, file.From))
-	first, err := packedFile(file)
+	first, err := packedFile(t.Context(), file)
 	must(t, err)
 	must(t, os.Remove(file.From))
-	if again, err := packedFile(file); err != nil || !bytes.Equal(again, first) {
+	if again, err := packedFile(t.Context(), file); err != nil || !bytes.Equal(again, first) {
 		t.Errorf("it is read again: %v", err)
 	}
 }

@@ -3,16 +3,16 @@ package install
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"io"
 	"os"
 	"sync"
 )
 
-// packings are files compressed with gzip, by digest. Each is compressed once per process, however many hosts it is
-// uploaded to, and locked meanwhile.
+// packings are compressed files by digest, for the life of the process: all hosts get the same bytes.
 var (
 	packingsMutex sync.Mutex
 	packings      = map[string]*struct {
@@ -21,8 +21,8 @@ var (
 	}{}
 )
 
-// packedFile returns the compressed content of a file that has not changed since it was opened.
-func packedFile(file File) ([]byte, error) {
+// packedFile returns the content of a file, compressed with gzip. It fails if that has another digest by now.
+func packedFile(ctx context.Context, file File) ([]byte, error) {
 	packingsMutex.Lock()
 	known := packings[file.Digest]
 	if known == nil {
@@ -39,6 +39,9 @@ func packedFile(file File) ([]byte, error) {
 	if known.packed != nil {
 		return known.packed, nil
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err // another host's upload has failed meanwhile
+	}
 	content, err := os.Open(file.From)
 	if err != nil {
 		return nil, err
@@ -49,9 +52,8 @@ func packedFile(file File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := hex.EncodeToString(hash.Sum(nil)); found != file.Digest {
-		return nil, fmt.Errorf("its digest is %s, no longer %s: the file was changed meanwhile; "+
-			"run terraform apply again", found, file.Digest)
+	if hex.EncodeToString(hash.Sum(nil)) != file.Digest {
+		return nil, errors.New("the file has changed during the apply: run terraform apply again")
 	}
 	known.packed = packed
 	return packed, nil

@@ -1,5 +1,5 @@
 # Invalid values are reported at plan time.
-# Where a run breaks several variables, all of them must be reported.
+# A run that breaks several variables expects all failures.
 
 mock_provider "trainyard" {}
 
@@ -60,7 +60,7 @@ run "files_on_a_swarm" {
   expect_failures = [var.files]
 }
 
-run "choices_that_there_are_not" {
+run "unknown_choices" {
   command = plan
 
   variables {
