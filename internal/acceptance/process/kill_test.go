@@ -81,7 +81,7 @@ func TestProviderKilled(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
 		k.configure(3, "wait")
-		k.dieAfter(acctest.Kills(6), 3, func() {}, "apply", "-auto-approve")
+		k.dieAfter(acctest.Kills(10), 3, func() {}, "apply", "-auto-approve")
 	})
 	t.Run("grow and change", func(t *testing.T) {
 		k := newKilled(t)
@@ -159,7 +159,7 @@ func TestSweepProviderKilled(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
 		k.configureSweep(3, "wait")
-		k.dieAfter(acctest.Kills(4), 3, func() {}, "apply", "-auto-approve")
+		k.dieAfter(acctest.Kills(6), 3, func() {}, "apply", "-auto-approve")
 	})
 	t.Run("grow and change", func(t *testing.T) {
 		k := newKilled(t)

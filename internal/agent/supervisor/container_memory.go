@@ -25,8 +25,10 @@ import (
 type starvation struct {
 	// counter is the file with the counter.
 	counter string
-	// events counts events of a version 1 cgroup; nil for version 2.
-	events  *os.File
+	// events counts events of a version 1 cgroup from the beginning of the watch; nil for version 2.
+	events *os.File
+	// before is set if memory ran out before that.
+	before  bool
 	outcome chan bool
 	// neverFull is set before the outcome if the container's own limit can't have been the cause.
 	neverFull bool
@@ -38,48 +40,70 @@ func watchMemory(done context.Context, pid int) *starvation {
 	if err != nil {
 		return nil
 	}
-	s := &starvation{counter: memoryCounter(string(groups)), outcome: make(chan bool, 1)}
+	counter := memoryCounter(string(groups))
 	process, err := proctree.Lookup(pid)
-	if err != nil || s.counter == "" {
+	if err != nil || counter == "" {
 		return nil
 	}
 	watcher, err := proctree.Watch(process.PID, process.StartTime)
 	if err != nil {
 		return nil
 	}
-	s.events = countEvents(s.counter)
+	s := newStarvation(counter)
+	if s == nil {
+		return nil
+	}
 	go func() {
 		<-watcher.Done()
 		s.outcome <- s.look(done)
-		if s.events != nil {
-			_ = s.events.Close()
-		}
+		s.close()
 	}()
 	return s
+}
+
+// newStarvation begins a watch. It returns nil if the cgroup is gone.
+func newStarvation(counter string) *starvation {
+	s := &starvation{counter: counter, events: countEvents(counter), outcome: make(chan bool, 1)}
+	kills, err := oomKills(counter)
+	if err != nil {
+		s.close()
+		return nil
+	}
+	s.before = kills > 0
+	return s
+}
+
+func (s *starvation) close() {
+	if s.events != nil {
+		_ = s.events.Close()
+	}
 }
 
 // happened waits for the end of the container, and reports whether memory ran out.
 func (s *starvation) happened() bool { return s != nil && <-s.outcome }
 
-// removalNotice is how long after the end of a cgroup the kernel's notification may take.
-const removalNotice = 100 * time.Millisecond
+// removalNotice is how long after the end of a cgroup the kernel's notification may take on a busy host.
+const removalNotice = time.Second
 
 func (s *starvation) look(done context.Context) bool {
 	kills, err := oomKills(s.counter)
 	s.neverFull = !limits.Full(filepath.Dir(s.counter)) // after the kills, which the kernel counts last
 	if err == nil || s.events == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
-		return kills > 0
+		return s.before || kills > 0
 	}
 	// The cgroup is gone already: its end is one event, and each lack of memory another.
-	select {
-	case <-time.After(removalNotice):
-	case <-done.Done():
+	if s.before || s.events.SetReadDeadline(time.Now().Add(removalNotice)) != nil {
+		return s.before
 	}
-	var count [8]byte
-	if _, err := s.events.Read(count[:]); err != nil {
-		return false
+	defer context.AfterFunc(done, s.close)()
+	for events := uint64(0); events <= 1; {
+		var count [8]byte
+		if _, err := s.events.Read(count[:]); err != nil {
+			return false
+		}
+		events += binary.NativeEndian.Uint64(count[:])
 	}
-	return binary.NativeEndian.Uint64(count[:]) > 1
+	return true
 }
 
 // memoryV1 is the file with the counter in version 1 cgroups, and eventControlV1 the one that registers for its events.

@@ -3,9 +3,14 @@
 package supervisor
 
 import (
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -67,6 +72,52 @@ func TestContainerMemory(t *testing.T) {
 				t.Errorf("%s: %q, out of %d MiB", name, r.note, r.outOf)
 			}
 		}
+	}
+}
+
+// TestStarvation: a process of a version 1 cgroup that is gone was killed for lack of memory, whether that was before or
+// after the watch began; a process that somebody else has killed was not.
+func TestStarvation(t *testing.T) {
+	const memory = "/sys/fs/cgroup/memory"
+	if _, err := os.Stat(filepath.Join(memory, memoryV1)); err != nil || os.Geteuid() != 0 {
+		t.Skip("this needs root, and version 1 of cgroups")
+	}
+	for name, c := range map[string]struct {
+		before, after string // what runs in the cgroup before and after the watch begins
+		want          bool
+	}{
+		"before the watch":    {before: "tail /dev/zero", want: true},
+		"while it is watched": {after: "tail /dev/zero", want: true},
+		"for another reason":  {after: "kill -KILL $$"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := filepath.Join(memory, "trainyard-starvation-"+rand.Text())
+			if err := os.Mkdir(group, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(group)
+			if err := os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), []byte("8M"), 0); err != nil {
+				t.Fatal(err)
+			}
+			run := func(script string) {
+				// A shell that is killed itself, or whose child is.
+				_ = exec.CommandContext(t.Context(), "sh", "-c", "echo $$ >"+group+"/cgroup.procs; "+script+"; :").Run()
+			}
+			run(c.before)
+			s := newStarvation(filepath.Join(group, memoryV1))
+			if s == nil {
+				t.Fatal("it can't be watched")
+			}
+			defer s.close()
+			run(c.after)
+			acctest.Eventually(t, "the end of the cgroup", func() bool { return os.Remove(group) == nil })
+			if got := s.look(t.Context()); got != c.want {
+				t.Errorf("killed for lack of memory: %t, want %t", got, c.want)
+			}
+		})
+	}
+	if newStarvation(filepath.Join(memory, "trainyard-gone", memoryV1)) != nil {
+		t.Error("a cgroup that is gone is watched")
 	}
 }
 
