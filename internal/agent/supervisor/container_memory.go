@@ -64,12 +64,12 @@ func watchMemory(done context.Context, pid int) *starvation {
 // newStarvation begins a watch. It returns nil if the cgroup is gone.
 func newStarvation(counter string) *starvation {
 	s := &starvation{counter: counter, events: countEvents(counter), outcome: make(chan bool, 1)}
-	kills, err := oomKills(counter)
+	kills, imminent, err := oomKills(counter)
 	if err != nil {
 		s.close()
 		return nil
 	}
-	s.before = kills > 0
+	s.before = kills > 0 || imminent
 	return s
 }
 
@@ -86,7 +86,7 @@ func (s *starvation) happened() bool { return s != nil && <-s.outcome }
 const removalNotice = time.Second
 
 func (s *starvation) look(done context.Context) bool {
-	kills, err := oomKills(s.counter)
+	kills, _, err := oomKills(s.counter)
 	s.neverFull = !limits.Full(filepath.Dir(s.counter)) // after the kills, which the kernel counts last
 	if err == nil || s.events == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return s.before || kills > 0
@@ -154,16 +154,19 @@ func memoryCounter(groups string) string {
 	return unified
 }
 
-// oomKills reads the counter of processes that were killed because of lack of memory.
-func oomKills(file string) (int, error) {
+// oomKills reads the counter of processes that were killed because of lack of memory, and whether the next kill is
+// imminent in a version 1 cgroup: the kernel notifies first.
+func oomKills(file string) (kills int, imminent bool, err error) {
 	content, err := os.ReadFile(file) //nolint:gosec // of a cgroup
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for line := range strings.Lines(string(content)) {
-		if count, found := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); found {
-			return strconv.Atoi(count)
+		line = strings.TrimSpace(line)
+		imminent = imminent || line == "under_oom 1"
+		if count, found := strings.CutPrefix(line, "oom_kill "); found {
+			kills, err = strconv.Atoi(count)
 		}
 	}
-	return 0, nil
+	return kills, imminent, err
 }
