@@ -75,8 +75,8 @@ func TestContainerMemory(t *testing.T) {
 	}
 }
 
-// TestStarvation: a process of a version 1 cgroup that is gone was killed for lack of memory, whether that was before or
-// after the watch began; a process that somebody else has killed was not.
+// TestStarvation: memory ran out in a version 1 cgroup that is gone, whether that was before or after the watch began; if
+// somebody else has killed its process, it did not.
 func TestStarvation(t *testing.T) {
 	const memory = "/sys/fs/cgroup/memory"
 	if _, err := os.Stat(filepath.Join(memory, memoryV1)); err != nil || os.Geteuid() != 0 {
