@@ -75,8 +75,8 @@ func TestContainerMemory(t *testing.T) {
 	}
 }
 
-// TestStarvation: memory ran out in a version 1 cgroup that is gone, whether before or after the watch began. If somebody
-// else has killed its process, it did not.
+// TestStarvation: memory ran out in a version 1 cgroup that is gone, whether before or after the watch began. If
+// somebody else has killed its process, it did not.
 func TestStarvation(t *testing.T) {
 	const memory = "/sys/fs/cgroup/memory"
 	if _, err := os.Stat(filepath.Join(memory, memoryV1)); err != nil || os.Geteuid() != 0 {
