@@ -123,7 +123,7 @@ resource "trainyard_group" "job" {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
 		configure(k, "one")
-		k.dieAfter(acctest.Kills(6), 2, func() {}, "apply", "-auto-approve")
+		k.dieAfter(acctest.Kills(8), 2, func() {}, "apply", "-auto-approve")
 	})
 	t.Run("change", func(t *testing.T) {
 		k := newKilled(t)
