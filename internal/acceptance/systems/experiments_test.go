@@ -75,6 +75,7 @@ output "logs" { value = { for key, log in data.trainyard_logs.runs : key => log.
 // and removed; the hook is called once a run; drift of each part is mended; the results are downloaded, shown by
 // TensorBoard, and collected by the destroy.
 func TestSystemExperiments(t *testing.T) {
+	t.Parallel()
 	e := newExperiments(t)
 	hook := newHook(t)
 	results, collected := filepath.Join(t.TempDir(), "results"), filepath.Join(t.TempDir(), "collected")

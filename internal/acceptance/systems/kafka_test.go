@@ -15,6 +15,7 @@ import (
 // The example at the start of the README runs as it is, except for its ports. A killed broker comes back with its data,
 // a removed one shows in the plan and is restored, the data survives a destroy, and properties can change with data.
 func TestSystemKafka(t *testing.T) {
+	t.Parallel()
 	l := newKafka(t)
 	config := func(further ...string) {
 		l.Write("main.tf", l.beside(readmeOf(t, "kafka"), further...)+`

@@ -54,6 +54,7 @@ func workloadOn(e pythonenv.Environment, name, image string, port int, models, i
 // The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two
 // workloads: the second has its own network, in which it uses the same ports, and neither reaches the other.
 func TestSystemMultiworkerEngines(t *testing.T) {
+	t.Parallel()
 	e := newEnvironment(t, "tensorflow")
 	models := t.TempDir()
 	var bare, swarm rankLine

@@ -68,6 +68,7 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 // and the training resumes from its checkpoint. It completes, which ends the others, and TensorBoard shows it. The
 // members themselves have no TensorBoard.
 func TestSystemPSWorker(t *testing.T) {
+	t.Parallel()
 	const steps = 800
 	w := newTensorFlow(t)
 	logs := filepath.Join(t.TempDir(), "logs")

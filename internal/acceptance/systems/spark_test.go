@@ -35,6 +35,7 @@ type sparkTrained struct {
 // application again. Members that are removed, and specifications and files that are changed, show in the plan and are
 // restored, which submits nothing; nor does parking the cluster, which warns.
 func TestSystemSpark(t *testing.T) {
+	t.Parallel()
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	config := sparkReadme(t) + `
 data "trainyard_group" "train" {

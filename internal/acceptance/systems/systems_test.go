@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared, fakenvml.Remo
 func newTensorFlow(t *testing.T) *acctest.Workspace {
 	t.Helper()
 	folder := acceptance.Python(t, "tensorflow")
-	// Not in parallel, unlike acceptance.Test: on two cores, trainings would disturb one another.
+	// Unlike with acceptance.Test, each test decides whether it runs in parallel: only those of make test-systems do.
 	if os.Getenv("TF_ACC") == "" {
 		t.Skip("acceptance tests run with TF_ACC=1, as by make test-matrix")
 	}

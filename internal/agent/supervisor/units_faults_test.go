@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -255,11 +254,9 @@ func TestUnitReboot(t *testing.T) {
 	l.T = t
 }
 
-// TestUnitCost: many members cost the supervisor next to nothing.
-func TestUnitCost(t *testing.T) {
-	l := newHostLab(t, "costs")
+func TestManyUnits(t *testing.T) {
+	l := newHostLab(t, "many")
 	const members = 50
-	began := time.Now()
 	specs := make([]domain.MemberSpec, members)
 	for i := range specs {
 		specs[i] = l.member(fmt.Sprint("member-", i), "sleep", "1000")
@@ -267,27 +264,5 @@ func TestUnitCost(t *testing.T) {
 	}
 	for _, spec := range specs {
 		l.await(spec, domain.StateRunning)
-	}
-	t.Logf("%d members run after %s", members, time.Since(began))
-	stat := func() (ticks, kilobytes int64) {
-		pid := l.sh("systemctl show --value --property MainPID " + l.unit)
-		_, err := fmt.Sscan(l.sh(
-			"awk '{print $14+$15}' /proc/"+pid+"/stat; awk '/RssAnon/{print $2}' /proc/"+pid+"/status",
-		),
-			&ticks, &kilobytes)
-		l.must(err)
-		return ticks, kilobytes
-	}
-	if testing.Verbose() { // it takes as long as it measures
-		before, _ := stat()
-		since := time.Now()
-		select {
-		case <-time.After(20 * time.Second):
-		case <-t.Context().Done():
-		}
-		after, memory := stat()
-		used := time.Duration(after-before) * proctree.ClockTick
-		t.Logf("the supervisor uses %.2f %% of a core, and %d kB", 100*used.Seconds()/time.Since(since).Seconds(),
-			memory)
 	}
 }
