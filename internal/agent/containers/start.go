@@ -62,12 +62,27 @@ const (
 
 // Pause halts all processes of a container; it is no error if they are halted already.
 func (e *Engine) Pause(ctx context.Context, name string) error {
+	return e.halt(ctx, name, true, e.client.ContainerPause)
+}
+
+// Continue resumes the processes of a container; it is no error if they are running already.
+func (e *Engine) Continue(ctx context.Context, name string) error {
+	return e.halt(ctx, name, false, e.client.ContainerUnpause)
+}
+
+// halt halts or resumes the processes of a container. An Engine lags behind its runtime: it may still show a container
+// as running that its runtime has halted, or the reverse, and the runtime then refuses to do it again.
+func (e *Engine) halt(
+	ctx context.Context, name string, halted bool, change func(context.Context, string) error,
+) error {
 	return e.ask(ctx, func(ctx context.Context) error {
-		err := unlessConflict(e.client.ContainerPause(ctx, name))
-		// An Engine lags behind its runtime: a container continued just before may be paused again while the Engine
-		// still shows it as running.
+		found, err := e.client.ContainerInspect(ctx, name)
+		if err != nil || found.State.Paused == halted {
+			return err
+		}
+		err = unlessConflict(change(ctx, name))
 		for asked := 0; err != nil && asked < noticing; asked++ {
-			if found, unseen := e.client.ContainerInspect(ctx, name); unseen != nil || found.State.Paused {
+			if found, unseen := e.client.ContainerInspect(ctx, name); unseen != nil || found.State.Paused == halted {
 				return unseen
 			}
 			select {
@@ -77,17 +92,6 @@ func (e *Engine) Pause(ctx context.Context, name string) error {
 			}
 		}
 		return err
-	})
-}
-
-// Continue resumes the processes of a container; it is no error if they are running already.
-func (e *Engine) Continue(ctx context.Context, name string) error {
-	return e.ask(ctx, func(ctx context.Context) error {
-		found, err := e.client.ContainerInspect(ctx, name)
-		if err != nil || !found.State.Paused {
-			return err
-		}
-		return unlessConflict(e.client.ContainerUnpause(ctx, name))
 	})
 }
 

@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -13,17 +14,24 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// TestPauseNoticedLate: an Engine refuses to pause a container that its runtime has paused already, when it has not
-// noticed that yet.
-func TestPauseNoticedLate(t *testing.T) {
+// TestHaltNoticedLate: a runtime refuses to halt or resume a container again when its Engine has not noticed yet that it
+// is.
+func TestHaltNoticedLate(t *testing.T) {
+	const (
+		halted  = "Cannot pause container c: cannot pause a paused container: unknown"
+		running = "Cannot unpause container c: cannot resume a running process: unknown"
+	)
 	for name, test := range map[string]struct {
+		call    func(*Engine, context.Context, string) error
+		refusal string
+		paused  bool // once it notices
 		notices bool
 		want    string
 	}{
-		"it notices": {true, ""},
-		"never": {
-			false, "the Docker Engine says: Cannot pause container c: cannot pause a paused container: unknown",
-		},
+		"it notices the pause":  {(*Engine).Pause, halted, true, true, ""},
+		"never the pause":       {(*Engine).Pause, halted, true, false, "the Docker Engine says: " + halted},
+		"it notices the resume": {(*Engine).Continue, running, false, true, ""},
+		"never the resume":      {(*Engine).Continue, running, false, false, "the Docker Engine says: " + running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			looks := 0
@@ -38,15 +46,14 @@ func TestPauseNoticedLate(t *testing.T) {
 				switch path.Base(r.URL.Path) {
 				case "_ping":
 					w.Header().Set("Api-Version", "1.41")
-				case "pause":
+				case "pause", "unpause":
 					w.WriteHeader(http.StatusInternalServerError)
-					answer = map[string]string{
-						"message": "Cannot pause container c: cannot pause a paused container: unknown",
-					}
+					answer = map[string]string{"message": test.refusal}
 				case "json":
 					looks++
+					paused := test.paused == (test.notices && looks > 3)
 					answer = container.InspectResponse{ContainerJSONBase: &container.ContainerJSONBase{
-						State: &container.State{Running: true, Paused: test.notices && looks > 2},
+						State: &container.State{Running: true, Paused: paused},
 					}}
 				}
 				if err := json.NewEncoder(w).Encode(answer); err != nil {
@@ -60,7 +67,7 @@ func TestPauseNoticedLate(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := e.Pause(t.Context(), "c"); err != nil {
+			if err := test.call(e, t.Context(), "c"); err != nil {
 				got = err.Error()
 			}
 			if got != test.want {

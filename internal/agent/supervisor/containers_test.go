@@ -171,6 +171,7 @@ func TestContainerStops(t *testing.T) {
 				l.must(docker.Pause(t.Context(), l.containerOf(*spec)))
 				l.must(docker.Continue(t.Context(), l.containerOf(*spec)))
 			}
+			l.eventually("the Engine to catch up", func() bool { return !l.inspect(*spec).State.Paused })
 			for range 2 { // it is paused already
 				l.must(docker.Pause(t.Context(), l.containerOf(*spec)))
 			}
