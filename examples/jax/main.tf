@@ -51,6 +51,7 @@ resource "trainyard_group" "spmd" {
 
   # Containers get the program from Terraform: a change restarts the processes, without a new image.
   container = local.swarm ? {
+    init = true # so that processes end on SIGTERM
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }
     }

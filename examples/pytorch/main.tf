@@ -58,6 +58,7 @@ resource "trainyard_group" "ddp" {
 
   # Containers get the program from Terraform: a change restarts the ranks, without a new image.
   container = local.swarm ? {
+    init         = true # so that ranks end on SIGTERM
     shm_size_mib = 256
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }

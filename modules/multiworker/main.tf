@@ -108,7 +108,9 @@ resource "trainyard_group" "this" {
   env         = merge(local.settings, var.env)
   working_dir = local.brought ? local.folder : null
 
-  container = length(local.configs) + length(var.secrets) == 0 ? null : {
+  # As the first process of a container, a program would ignore the stop signal, and the end of its wait for others.
+  container = !local.containers && length(var.secrets) == 0 ? null : {
+    init    = local.containers ? true : null
     configs = length(local.configs) == 0 ? null : local.configs
     secrets = length(var.secrets) == 0 ? null : local.secrets
   }
@@ -124,7 +126,7 @@ resource "trainyard_group" "this" {
       placement    = var.worker.placement
       grace_period = var.grace_period
       restart      = { condition = "on_failure", max_attempts = var.max_restarts }
-      exit_codes   = { final = ["2", "126-127"] } # 2: a restart won't help
+      exit_codes   = { final = local.own ? ["2", "126-127"] : ["126-127"] } # 2: a restart won't help
     }
   }
 
@@ -146,7 +148,8 @@ resource "trainyard_group" "this" {
   }
 }
 
-# A separate group: it keeps running when training has completed, and changing it does not restart training.
+# A separate group: it keeps running when training has completed, and changing it does not restart training. Published
+# ports of containers on a Swarm lead to another address than their name.
 resource "trainyard_group" "tensorboard" {
   count = var.tensorboard == null ? 0 : 1
 
@@ -157,7 +160,7 @@ resource "trainyard_group" "tensorboard" {
     web = {
       image     = try(coalesce(var.tensorboard.image, var.image), null)
       command   = var.tensorboard.command
-      args      = ["--logdir", var.log_dir, "--host", "{{ hostname .Address }}", "--port", "{{ .Port }}"]
+      args      = ["--logdir", var.log_dir, "--host", local.swarm ? "0.0.0.0" : "{{ hostname .Address }}", "--port", "{{ .Port }}"]
       port      = var.tensorboard.port
       mounts    = length(coalesce(var.mounts, [])) == 0 ? null : var.mounts
       resources = var.tensorboard.resources

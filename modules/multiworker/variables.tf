@@ -359,14 +359,14 @@ variable "log_dir" {
 }
 
 variable "join_timeout" {
-  description = "Maximum time until all workers have joined: a duration such as `5m`. If a member is still missing after that, training fails: no worker trains with fewer. Passed in `JOIN_TIMEOUT`."
+  description = "Maximum time until all workers have joined: a duration such as `5m`. If a member is still missing after that, all restart, up to `max_restarts` times: no worker trains with fewer. More than 0s. Passed in `JOIN_TIMEOUT`."
   type        = string
   default     = "5m"
   nullable    = false
 
   validation {
-    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.join_timeout))
-    error_message = "join_timeout is \"${var.join_timeout}\": it must be a duration with the units ms, s, m or h, such as \"5m\"."
+    condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.join_timeout)) && can(regex("[1-9]", var.join_timeout))
+    error_message = "join_timeout is \"${var.join_timeout}\": it must be a duration above 0 with the units ms, s, m or h, such as \"5m\"."
   }
 }
 

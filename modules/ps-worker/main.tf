@@ -113,11 +113,6 @@ resource "trainyard_group" "this" {
   env         = merge(local.settings, var.env)
   working_dir = local.brought ? local.folder : null
 
-  container = length(local.configs) + length(var.secrets) == 0 ? null : {
-    configs = length(local.configs) == 0 ? null : local.configs
-    secrets = length(var.secrets) == 0 ? null : local.secrets
-  }
-
   roles = {
     for name, role in local.roles : name => {
       replicas     = role.replicas
@@ -130,6 +125,13 @@ resource "trainyard_group" "this" {
       placement    = role.placement
       grace_period = var.grace_period
       restart      = { condition = "on_failure", max_attempts = var.max_restarts }
+
+      # As the first process of a container, a program would ignore the stop signal.
+      container = !contains(local.containers, name) && length(var.secrets) == 0 ? null : {
+        init    = contains(local.containers, name) ? true : null
+        configs = length(local.configs) == 0 ? null : local.configs
+        secrets = length(var.secrets) == 0 ? null : local.secrets
+      }
     }
   }
 
@@ -178,7 +180,8 @@ resource "trainyard_autoscaling_policy" "this" {
   }
 }
 
-# A separate group: it keeps running when training has completed, and changing it does not restart training.
+# A separate group: it keeps running when training has completed, and changing it does not restart training. Published
+# ports of containers on a Swarm lead to another address than their name.
 resource "trainyard_group" "tensorboard" {
   count = var.tensorboard == null ? 0 : 1
 
@@ -189,7 +192,7 @@ resource "trainyard_group" "tensorboard" {
     web = {
       image     = try(coalesce(var.tensorboard.image, var.image), null)
       command   = var.tensorboard.command
-      args      = ["--logdir", var.log_dir, "--host", "{{ hostname .Address }}", "--port", "{{ .Port }}"]
+      args      = ["--logdir", var.log_dir, "--host", local.swarm ? "0.0.0.0" : "{{ hostname .Address }}", "--port", "{{ .Port }}"]
       port      = var.tensorboard.port
       mounts    = length(coalesce(var.mounts, [])) == 0 ? null : var.mounts
       resources = var.tensorboard.resources

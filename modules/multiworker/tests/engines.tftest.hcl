@@ -31,7 +31,7 @@ run "swarm" {
   assert {
     condition = (
       trainyard_group.this.image == "tensorflow/tensorflow:2.21.0"
-      && trainyard_group.this.command == tolist(["python3", "/srv/multiworker/train.py"])
+      && trainyard_group.this.command == tolist(["python3", "/srv/multiworker/train.py"]) && trainyard_group.this.container.init
       && { for name, config in trainyard_group.this.container.configs : config.target => config.content } == {
         for name in fileset("train", "*.py") : "/srv/multiworker/${name}" => file("train/${name}")
       }
@@ -51,7 +51,7 @@ run "swarm" {
     condition = (
       trainyard_group.tensorboard[0].roles.web.image == "tensorflow/tensorflow:2.21.0"
       && trainyard_group.tensorboard[0].roles.web.mounts[0].source == "/logs"
-      && trainyard_group.tensorboard[0].roles.web.container.ports.web.published == 16006
+      && trainyard_group.tensorboard[0].roles.web.container.ports.web.published == 16006 && trainyard_group.tensorboard[0].roles.web.args[3] == "0.0.0.0"
       && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
       && trainyard_group.tensorboard[0].completion.when == "never"
     )
@@ -147,7 +147,7 @@ run "program_of_an_image" {
   }
 
   assert {
-    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container == null && trainyard_group.this.roles.worker.gpus.count == 2
+    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container.configs == null && trainyard_group.this.container.init && trainyard_group.this.roles.worker.exit_codes.final == tolist(["126-127"]) && trainyard_group.this.roles.worker.gpus.count == 2
     error_message = "The image's program must run as configured."
   }
 }

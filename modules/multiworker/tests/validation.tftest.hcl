@@ -131,7 +131,7 @@ run "numbers_too_small" {
   expect_failures = [var.worker, var.batch_size, var.epochs, var.learning_rate, var.seed]
 }
 
-run "fractional_numbers" {
+run "fractions_and_no_time" {
   command = plan
 
   variables {
@@ -139,9 +139,10 @@ run "fractional_numbers" {
     steps_per_epoch = 0.5
     max_restarts    = 0.5
     priority        = 0.5
+    join_timeout    = "0s"
   }
 
-  expect_failures = [var.worker, var.steps_per_epoch, var.max_restarts, var.priority]
+  expect_failures = [var.worker, var.steps_per_epoch, var.max_restarts, var.priority, var.join_timeout]
 }
 
 run "invalid_ports" {

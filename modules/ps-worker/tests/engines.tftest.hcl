@@ -29,8 +29,8 @@ run "swarm" {
 
   assert {
     condition = (
-      trainyard_group.this.command == tolist(["python3", "/srv/ps-worker/train_v1.py"])
-      && { for name, config in trainyard_group.this.container.configs : config.target => config.content } == {
+      trainyard_group.this.command == tolist(["python3", "/srv/ps-worker/train_v1.py"]) && alltrue([for role in values(trainyard_group.this.roles) : role.container.init])
+      && { for name, config in trainyard_group.this.roles.worker.container.configs : config.target => config.content } == {
         "/srv/ps-worker/train_v1.py" = file("train/train_v1.py")
         "/srv/ps-worker/data.py"     = file("train/data.py")
       }
@@ -53,6 +53,7 @@ run "swarm" {
       && trainyard_group.tensorboard[0].roles.web.mounts[0].source == "mnist"
       && trainyard_group.tensorboard[0].roles.web.container.ports.web.published == 16006
       && trainyard_group.tensorboard[0].roles.web.container.ports.web.target == 6006
+      && trainyard_group.tensorboard[0].roles.web.args[3] == "0.0.0.0"
       && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
       && trainyard_group.tensorboard[0].completion.when == "never"
     )
@@ -70,13 +71,31 @@ run "program_of_an_image" {
   }
 
   assert {
-    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.args[0] == "--ps_hosts={{ addresses \"ps\" }}" && trainyard_group.this.container == null
+    condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.args[0] == "--ps_hosts={{ addresses \"ps\" }}" && trainyard_group.this.roles.worker.container.configs == null
     error_message = "The image's program must run as configured."
   }
 
   assert {
     condition     = trainyard_group.this.env.BATCH_SIZE == "64" && trainyard_group.this.env.HIDDEN_UNITS == "100"
     error_message = "env must override the module's settings."
+  }
+}
+
+run "containers_by_role" {
+  variables {
+    cluster       = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
+    command       = ["/trainer"]
+    worker        = { image = "trainer:1.2" }
+    secrets       = { token = { version = "1" } }
+    secret_values = { token = "hunter2" }
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.worker.container.init && trainyard_group.this.roles.ps.container.init == null
+      && alltrue([for role in values(trainyard_group.this.roles) : role.container.secrets["token"].version == "1"])
+    )
+    error_message = "Only containers have an init process, which forwards the stop signal to their program."
   }
 }
 
@@ -93,8 +112,8 @@ run "files_of_processes" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.worker.mounts == null
-    error_message = "Processes need no mounts to see their host's files."
+    condition     = trainyard_group.this.roles.worker.mounts == null && trainyard_group.this.roles.worker.container == null
+    error_message = "Processes need no containers' settings, and no mounts to see their host's files."
   }
 }
 
@@ -184,14 +203,14 @@ run "secrets" {
 
   assert {
     condition = (
-      join(" ", keys(trainyard_group.this.container.secrets)) == "key token" && trainyard_group.this.container.secrets["token"].version == "2" && trainyard_group.this.container.secrets["token"].target == null
-      && trainyard_group.this.container.secrets["key"].target == "/etc/key" && trainyard_group.this.container.secrets["key"].mode == "0440" && length(trainyard_group.this.container.configs) > 0
+      join(" ", keys(trainyard_group.this.roles.worker.container.secrets)) == "key token" && trainyard_group.this.roles.worker.container.secrets["token"].version == "2" && trainyard_group.this.roles.worker.container.secrets["token"].target == null
+      && trainyard_group.this.roles.worker.container.secrets["key"].target == "/etc/key" && trainyard_group.this.roles.worker.container.secrets["key"].mode == "0440" && length(trainyard_group.this.roles.worker.container.configs) > 0
     )
     error_message = "Members must get the secrets beside the module's own program."
   }
 
   assert {
-    condition     = alltrue([for secret in values(trainyard_group.this.container.secrets) : secret.value == null])
+    condition     = alltrue([for secret in values(trainyard_group.this.roles.worker.container.secrets) : secret.value == null])
     error_message = "The values must not be in the plan."
   }
 }
@@ -207,7 +226,7 @@ run "secrets_of_programs" {
   }
 
   assert {
-    condition     = trainyard_group.this.container.configs == null && trainyard_group.this.container.secrets["token"].version == "1"
+    condition     = trainyard_group.this.roles.worker.container.configs == null && trainyard_group.this.roles.worker.container.secrets["token"].version == "1"
     error_message = "Members on bare hosts must get the secrets, too."
   }
 }
