@@ -45,8 +45,9 @@ resource "trainyard_group" "digits" {
     launcher = {
       port    = var.port
       command = [var.mpiexec, "-launcher", "manual", "-hosts", join(",", local.workers), "-ppn", "1", "-n", tostring(var.workers)]
-      args    = [var.python, local.program, "--epochs", tostring(var.epochs)]
-      env     = { MPIEXEC_PORT_RANGE = "{{ .Port }}:{{ .Port }}" }
+      # -m mpi4py ends all ranks when one of them raises an exception, instead of letting the others wait for it.
+      args = [var.python, "-m", "mpi4py", local.program, "--epochs", tostring(var.epochs)]
+      env  = { MPIEXEC_PORT_RANGE = "{{ .Port }}:{{ .Port }}" }
     }
     # A proxy that finds no launcher ends at once, with code 5. The arguments are those that a manual launcher prints
     # for starting its proxies.

@@ -5,7 +5,9 @@ package process_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
@@ -36,8 +38,8 @@ type mpiLine struct {
 	Checksum int64 `json:"checksum"`
 }
 
-// Three ranks of a real MPI train one model, one in each worker, without SSH. A worker is killed, and then the
-// launcher: each time all restart.
+// Three ranks of a real MPI train one model, one in each worker, without SSH. A rank raises an exception, a worker is
+// killed, and then the launcher: each time all restart.
 func TestSystemMPI(t *testing.T) {
 	programs := acceptance.Python(t, "mpi")
 	w, l := newWorkspace(t)
@@ -65,20 +67,33 @@ resource "trainyard_group" "digits" {
 	}
 	w.ExpectNoChange("after the training")
 
+	// In the next start, one rank raises an exception after its first epoch.
+	const loop = "for epoch in range(options.epochs):\n"
+	program := filepath.Join(w.Dir, "train.py")
+	text, err := os.ReadFile(program)
+	l.must(err)
+	raised := filepath.Join(t.TempDir(), "raised")
+	w.Write("train.py", strings.Replace(string(text), loop, loop+fmt.Sprintf(`
+        if rank == 1 and epoch == 1 and not os.path.exists(%[1]q):
+            open(%[1]q, "w").close()
+            raise MemoryError
+`, raised), 1))
+
 	const endless = "-var=epochs=1000000"
 	train("running")
 	w.Must("apply", "-auto-approve", endless)
 	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "~"+members[3]))
-	l.awaitMPI(2, mpiRanks)
+	l.awaitMPI(3, mpiRanks)
+	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "~"+members[3]))
 	for i, victim := range []string{"digits-worker-1", "digits-launcher-0"} {
 		l.kill(victim)
-		l.awaitMPI(3+i, mpiRanks)
+		l.awaitMPI(4+i, mpiRanks)
 		l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "~"+members[3]))
 	}
 
 	// With fewer workers, the world size changes.
 	w.Must("apply", "-auto-approve", endless, "-var=workers=2")
-	l.awaitMPI(5, 2)
+	l.awaitMPI(6, 2)
 	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "-"+members[3]))
 	w.Must("plan", "-detailed-exitcode", endless, "-var=workers=2")
 	w.Must("destroy", "-auto-approve", endless, "-var=workers=2")
