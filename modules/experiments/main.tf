@@ -123,7 +123,8 @@ resource "trainyard_sweep" "this" {
   }
 }
 
-# A separate group: it keeps running when the runs have ended.
+# A separate group: it keeps running when the runs have ended. Published ports of containers on a Swarm lead to another
+# address than their name.
 resource "trainyard_group" "tensorboard" {
   count = var.tensorboard == null ? 0 : 1
 
@@ -134,7 +135,7 @@ resource "trainyard_group" "tensorboard" {
     web = {
       image     = try(coalesce(var.tensorboard.image, var.image), null)
       command   = var.tensorboard.command
-      args      = ["--logdir", "${local.results}/${var.name}", "--host", "{{ hostname .Address }}", "--port", "{{ .Port }}"]
+      args      = ["--logdir", "${local.results}/${var.name}", "--host", local.swarm ? "0.0.0.0" : "{{ hostname .Address }}", "--port", "{{ .Port }}"]
       port      = var.tensorboard.port
       mounts    = length(coalesce(var.mounts, [])) == 0 ? null : var.mounts
       resources = var.tensorboard.resources

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,6 +164,21 @@ func (s *site) reachNodes(t *testing.T, bed *testbed.Bed) {
 		return err
 	}
 	s.kill = signal
+	from := http.Client{Transport: &http.Transport{DialContext: bed.DialContext}}
+	s.fetch = func(name string, port int, path string) ([]byte, error) {
+		node := bed.Nodes[slices.Index(s.hosts, name)]
+		url := fmt.Sprintf("http://%s%s", netip.AddrPortFrom(node.Address, uint16(port)), path) //nolint:gosec // it is a port
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		response, err := from.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		defer response.Body.Close()
+		return io.ReadAll(response.Body)
+	}
 	s.killController = func() error { return signal("trainyard-lab-controller", "KILL") }
 	s.killHost = func(i int) error {
 		off[bed.Nodes[i].Name] = true

@@ -37,6 +37,8 @@ type site struct {
 	// hostOf returns the name of the machine that runs a member; log returns what a member has printed, anywhere.
 	hostOf func(member string) (string, error)
 	log    func(member string) (string, error)
+	// fetch returns the content at a port that is published on a node of a Swarm.
+	fetch func(node string, port int, path string) ([]byte, error)
 	// killController kills the controller of the cluster.
 	killController func() error
 	// killHost cuts the power of a machine, given its index; bootHost boots it again, and waits until it takes part.

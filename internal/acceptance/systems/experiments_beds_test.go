@@ -63,6 +63,11 @@ func learnOn(
 	if mount != "" {
 		mounts = append(mounts, mount)
 	}
+	const port = 16006
+	published := ""
+	if s.image != "" {
+		published = fmt.Sprint(", published_port = ", port)
+	}
 	configured(w, s.cluster, fmt.Sprintf(`
 module "pricing" {
   source       = "./modules/experiments"
@@ -76,14 +81,14 @@ module "pricing" {
   resources    = { limits = { cpus = 0.6 } }
   placement    = { strategy = "spread" }
   results      = { path = %q, collect_to = %q, %s }
-  tensorboard  = { command = [%q] }
+  tensorboard  = { command = [%q]%s }
 %s
   runs = {%s
   }
 }
 
 output "tensorboard" { value = module.pricing.tensorboard }
-`, results, collected, attributes, filepath.Join(filepath.Dir(e.Python), "tensorboard"),
+`, results, collected, attributes, filepath.Join(filepath.Dir(e.Python), "tensorboard"), published,
 		s.members(mounts...), longer.Replace(learners))+logsOfRuns, s.withSecret(t, w))
 	w.Must("plan", "-out="+savedPlan)
 	finish := w.Start("apply", savedPlan)
@@ -94,12 +99,21 @@ output "tensorboard" { value = module.pricing.tensorboard }
 	w.ExpectNoChange("once all have ended")
 	s.expectHidden(w, membersOf(keys)...)
 
+	const member, data = "pricing-tensorboard-web-0", "/data/runs"
 	address := strings.TrimSpace(w.Must("output", "-raw", "tensorboard"))
+	var runs []string
 	acctest.Eventually(t, fmt.Sprintf("TensorBoard to show %d runs", shown), func() bool {
-		var runs []string
-		content := s.get("pricing-tensorboard-web-0", address+"/data/runs")
-		return json.Unmarshal([]byte(content), &runs) == nil && len(runs) >= shown
+		return json.Unmarshal([]byte(s.get(member, address+data)), &runs) == nil && len(runs) >= shown
 	})
+	if published != "" {
+		host, err := s.hostOf(member)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if content, err := s.fetch(host, port, data); err != nil || json.Unmarshal(content, &runs) != nil || len(runs) < shown {
+			t.Errorf("at its published port, TensorBoard answers %s, %v", content, err)
+		}
+	}
 
 	w.Must("destroy", "-auto-approve")
 	s.expectNothing(t)

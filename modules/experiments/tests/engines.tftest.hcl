@@ -57,6 +57,7 @@ run "swarm" {
       && trainyard_group.tensorboard[0].roles.web.args[1] == "/srv/results/experiments"
       && trainyard_group.tensorboard[0].roles.web.container.ports.web.published == 16006
       && trainyard_group.tensorboard[0].roles.web.container.ports.web.target == 6006
+      && trainyard_group.tensorboard[0].roles.web.args[3] == "0.0.0.0"
       && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
       && trainyard_group.tensorboard[0].completion.when == "never"
     )

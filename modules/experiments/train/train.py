@@ -190,9 +190,9 @@ def main():
     }
     weights = {name: getattr(agent, name) for name in agent.arrays[:1]}
     replace(os.path.join(folder, "weights.npz"), lambda file: np.savez(file, **weights), "wb")
-    os.remove(os.path.join(folder, "checkpoint.npz"))
     note(state="finished", ended_at=now(), result=result)
     say(**result)
+    os.remove(os.path.join(folder, "checkpoint.npz"))  # last: without it, the next attempt would start over
 
 
 if __name__ == "__main__":
