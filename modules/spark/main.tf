@@ -76,8 +76,10 @@ locals {
     "spark.metrics.conf.*.sink.prometheusServlet.path"  = "/metrics/prometheus"
   }
 
+  # Policy and guard read the web UI at its port: it is taken, or the master fails.
   master_conf = merge(
     local.metrics,
+    { "spark.port.maxRetries" = "0" },
     var.master.recovery_dir == null ? {} : {
       "spark.deploy.recoveryMode"      = "FILESYSTEM"
       "spark.deploy.recoveryDirectory" = var.master.recovery_dir
@@ -101,7 +103,7 @@ locals {
     var.worker.conf,
   )
 
-  # Properties that every application starts with, whoever submits it.
+  # Properties that every application starts with. An application from elsewhere only has them if it is told.
   conf = merge(
     local.gpus == null ? {} : {
       "spark.executor.resource.gpu.amount" = tostring(local.gpu_count)
@@ -126,6 +128,9 @@ locals {
       "spark.storage.decommission.rddBlocks.enabled"     = "true"
       "spark.storage.decommission.shuffleBlocks.enabled" = "true"
       "spark.storage.decommission.fallbackStorage.path"  = "file://${trimsuffix(var.shuffle_dir, "/")}/"
+
+      # An application removes its own folder there when it ends.
+      "spark.storage.decommission.fallbackStorage.cleanUp" = "true"
 
       # Workers that hold shuffled data take none of one that leaves: they may be the next to leave.
       "spark.storage.decommission.shuffleBlocks.maxDiskSize" = "0"
@@ -322,7 +327,7 @@ resource "trainyard_group" "history" {
       env = {
         HISTORY_DIR         = var.history.dir
         SPARK_DAEMON_MEMORY = "${var.history.daemon_memory_mib}m"
-        SPARK_HISTORY_OPTS  = "-Dspark.history.fs.logDirectory=file://${var.history.dir} -Dspark.history.ui.port=${var.history.port}"
+        SPARK_HISTORY_OPTS  = "-Dspark.history.fs.logDirectory=file://${var.history.dir} -Dspark.history.ui.port=${var.history.port} -Dspark.port.maxRetries=0"
       }
       mounts    = length(local.mounts) == 0 ? null : local.mounts
       resources = var.history.resources

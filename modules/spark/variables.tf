@@ -150,7 +150,7 @@ variable "mounts" {
 }
 
 variable "conf" {
-  description = "Spark properties that every application starts with, by name. They override those that the module sets; `submit` also has its own `conf`. Not for secrets, as they are stored in plain text and shown in process lists: use `secrets`."
+  description = "Spark properties that submits start with, by name. They override those that the module sets; `submit` also has its own `conf`. Not for secrets, as they are stored in plain text and shown in process lists: use `secrets`."
   type        = map(string)
   default     = {}
   nullable    = false

@@ -119,6 +119,9 @@ module "devices" {
 		t.Errorf("%d numbers were made, want each of the 20000 once: shuffled data was lost with a worker", event.Made)
 	}
 	l.await("the end of the application", func(status sparkStatus) bool { return len(status.Active) == 0 })
+	acctest.Eventually(t, "the application to empty the shared storage", func() bool {
+		return !holdsData(t, filepath.Join(shared, "shuffle"))
+	})
 	l.ExpectNoChange("after the application")
 	const history = "http://127.0.0.1:17081/api/v1/applications"
 	expectHistory(l, history)

@@ -53,6 +53,9 @@ locals {
       "spark.executor.memory" = "${local.memory}m"
       "spark.cores.max"       = tostring(local.workers * local.cores)
     },
+
+    # XGBoost trains with as many threads as its task has CPUs, and the module's own programs have a task per executor.
+    local.own ? { "spark.task.cpus" = lookup(merge(var.spark.conf, var.conf), "spark.executor.cores", tostring(local.cores)) } : {},
     local.properties,
   )
 

@@ -1,5 +1,5 @@
 variable "spark" {
-  description = "The Spark cluster, passed as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` are enough, and what is requested is not compared with the cluster's `capacity`; on `swarm`, also the image: `runtime = { image = … }`."
+  description = "The Spark cluster, passed as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster`, the URL of its `master` and its `conf` are enough, and what is requested is not compared with the cluster's `capacity`. Without `conf`, an application requests no GPUs, writes no event log, and loses data with a worker that leaves, despite `shuffle_dir`. On `swarm`, also the image: `runtime = { image = … }`."
   type = object({
     name = optional(string)
     cluster = object({

@@ -49,11 +49,11 @@ run "defaults" {
       endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, ".path=/metrics/prometheus -Dspark.port.maxRetries=256 -Dspark.worker.cleanup.enabled=true")
       && trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS == join(" ", [
         "-Dspark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
-        "-Dspark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
+        "-Dspark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus", "-Dspark.port.maxRetries=0",
       ])
       && trainyard_group.this.env.PYSPARK_PYTHON == "python3"
     )
-    error_message = "Only metrics, the cleanup of folders and web UIs of many workers on a host may be configured."
+    error_message = "Only metrics, the cleanup of folders, the master's port and web UIs of many workers on a host may be configured."
   }
 
   assert {
@@ -220,7 +220,7 @@ run "shuffle" {
 
   assert {
     condition = (
-      output.conf["spark.storage.decommission.fallbackStorage.path"] == "file:///mnt/nas/shuffle/" && output.conf["spark.storage.decommission.shuffleBlocks.maxDiskSize"] == "0" && output.conf["spark.executor.decommission.signal"] == "TERM"
+      output.conf["spark.storage.decommission.fallbackStorage.path"] == "file:///mnt/nas/shuffle/" && output.conf["spark.storage.decommission.shuffleBlocks.maxDiskSize"] == "0" && output.conf["spark.executor.decommission.signal"] == "TERM" && output.conf["spark.storage.decommission.fallbackStorage.cleanUp"] == "true"
       && strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.worker.decommission.signal=TERM")
       && strcontains(trainyard_group.this.roles.worker.command[2], "sleep 0.2")
     )
@@ -242,7 +242,7 @@ run "history" {
   }
 
   assert {
-    condition     = trainyard_group.history[0].name == "spark-history" && trainyard_group.history[0].roles.web.port == 18080 && strcontains(trainyard_group.history[0].roles.web.env.SPARK_HISTORY_OPTS, "logDirectory=file:///srv/events ")
+    condition     = trainyard_group.history[0].name == "spark-history" && trainyard_group.history[0].roles.web.port == 18080 && strcontains(trainyard_group.history[0].roles.web.env.SPARK_HISTORY_OPTS, "logDirectory=file:///srv/events ") && endswith(trainyard_group.history[0].roles.web.env.SPARK_HISTORY_OPTS, "-Dspark.port.maxRetries=0")
     error_message = "The history server must read the folder."
   }
 

@@ -27,7 +27,7 @@ run "defaults" {
 
   assert {
     condition = alltrue([for setting in [
-      "spark.cores.max=2", "spark.executor.cores=1", "spark.executor.memory=1024m", "spark.driver.memory=1024m", "spark.scheduler.minRegisteredResourcesRatio=1.0",
+      "spark.cores.max=2", "spark.executor.cores=1", "spark.task.cpus=1", "spark.executor.memory=1024m", "spark.driver.memory=1024m", "spark.scheduler.minRegisteredResourcesRatio=1.0",
       "spark.scheduler.maxRegisteredResourcesWaitingTime=1800000ms", "spark.driver.host={{ hostname .Address }}", "spark.driver.port={{ .Port }}", "spark.port.maxRetries=256",
     ] : contains(trainyard_group.this.command, setting)])
     error_message = "The application must wait for two executors."
@@ -62,7 +62,7 @@ run "what_the_cluster_says" {
   }
 
   assert {
-    condition     = contains(trainyard_group.this.command, "spark.plugins=com.nvidia.spark.SQLPlugin") && contains(trainyard_group.this.command, "spark.executor.cores=1") && contains(trainyard_group.this.command, "spark.port.maxRetries=32") && contains(trainyard_group.this.command, "spark.scheduler.maxRegisteredResourcesWaitingTime=5400500ms")
+    condition     = contains(trainyard_group.this.command, "spark.plugins=com.nvidia.spark.SQLPlugin") && contains(trainyard_group.this.command, "spark.executor.cores=1") && contains(trainyard_group.this.command, "spark.task.cpus=1") && contains(trainyard_group.this.command, "spark.port.maxRetries=32") && contains(trainyard_group.this.command, "spark.scheduler.maxRegisteredResourcesWaitingTime=5400500ms")
     error_message = "The application's properties must override the cluster's."
   }
 
