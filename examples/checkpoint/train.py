@@ -19,7 +19,8 @@ HIDDEN, BATCH, RATE, MOMENTUM = 32, 32, 0.05, 0.9
 
 
 def log(event, **values):
-    print(json.dumps({"event": event, **values}), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps({"event": event, **values}) + "\n", end="", flush=True)
 
 
 def load():

@@ -20,7 +20,8 @@ RATE = 0.2
 
 
 def log(event, **values):
-    print(json.dumps({"event": event, **values}), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps({"event": event, **values}) + "\n", end="", flush=True)
 
 
 def load():

@@ -107,7 +107,9 @@ def main():
     rank, ranks = jax.process_index(), jax.process_count()
 
     def log(event, **values):
-        print(json.dumps({"event": event, "rank": rank, "world_size": ranks, **values}), flush=True)
+        # In a single write: libraries write to the same log.
+        entry = {"event": event, "rank": rank, "world_size": ranks, **values}
+        print(json.dumps(entry) + "\n", end="", flush=True)
 
     log("joined", host=socket.gethostname(), platform=jax.default_backend(), devices=jax.local_device_count(), of=jax.device_count())
     training, held_out = load()

@@ -51,7 +51,8 @@ def main():
     rank, ranks = dist.get_rank(), dist.get_world_size()
 
     def log(event, **values):
-        print(json.dumps({"event": event, "rank": rank, "world_size": ranks, **values}), flush=True)
+        # In a single write: libraries write to the same log.
+        print(json.dumps({"event": event, "rank": rank, "world_size": ranks, **values}) + "\n", end="", flush=True)
 
     options.folder.mkdir(parents=True, exist_ok=True)
     file = options.folder / "digits.pt"

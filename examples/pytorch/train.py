@@ -83,7 +83,8 @@ def main():
     rank, ranks = dist.get_rank(), dist.get_world_size()
 
     def log(event, **values):
-        print(json.dumps({"event": event, "rank": rank, "world_size": ranks, **values}), flush=True)
+        # In a single write: libraries write to the same log.
+        print(json.dumps({"event": event, "rank": rank, "world_size": ranks, **values}) + "\n", end="", flush=True)
 
     visible = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")}
     log("joined", host=socket.gethostname(), device=DEVICE, **visible)

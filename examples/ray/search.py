@@ -18,7 +18,8 @@ AT_ONCE = 32  # trials submitted to Ray at a time: the maximum number of busy wo
 
 
 def log(event, **values):
-    print(json.dumps({"event": event, **values}), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps({"event": event, **values}) + "\n", end="", flush=True)
 
 
 def load():

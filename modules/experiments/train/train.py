@@ -22,7 +22,8 @@ EVALUATED = 20  # episodes, with other seeds than in training
 
 
 def say(**fields):
-    print(json.dumps(fields), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps(fields) + "\n", end="", flush=True)
 
 
 def now():

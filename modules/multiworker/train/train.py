@@ -153,7 +153,8 @@ class Files:
 
 
 def say(event, **fields):
-    print(json.dumps({"event": event, "rank": rank, "world_size": len(addresses), **fields}), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps({"event": event, "rank": rank, "world_size": len(addresses), **fields}) + "\n", end="", flush=True)
 
 
 def main():

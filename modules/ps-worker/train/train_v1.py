@@ -19,7 +19,8 @@ EVALUATED = 2000
 
 
 def say(**fields):
-    print(json.dumps(fields), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps(fields) + "\n", end="", flush=True)
 
 
 def dense(name, inputs, units, activation=None):

@@ -18,7 +18,8 @@ ROUND = 20  # steps of the first round
 
 
 def say(**fields):
-    print(json.dumps(fields), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps(fields) + "\n", end="", flush=True)
 
 
 class Model(tf.Module):

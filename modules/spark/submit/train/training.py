@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 
 def say(**fields):
-    print(json.dumps(fields), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps(fields) + "\n", end="", flush=True)
 
 
 def setting(name, value):

@@ -12,7 +12,8 @@ from pyspark import BarrierTaskContext, SparkContext, TaskContext
 
 
 def say(**fields):
-    print(json.dumps(fields), flush=True)
+    # In a single write: libraries write to the same log.
+    print(json.dumps(fields) + "\n", end="", flush=True)
 
 
 def device(_):
