@@ -73,7 +73,8 @@ type State struct {
 	Initial bool `json:"initial,omitempty"`
 	// Metrics are what the algorithms remember, by metric name.
 	Metrics map[string]Memory `json:"metrics,omitempty"`
-	// Asked are the counts asked for during the longest stabilisation window, oldest first.
+	// Asked are the counts asked for during the longest stabilisation window, oldest first. A metric that is pending
+	// counts with what it will ask for.
 	Asked []At[int] `json:"asked,omitempty"`
 	// Changes are the changes of the count during the longest period of a rate, oldest first.
 	Changes []At[int] `json:"changes,omitempty"`
@@ -167,5 +168,8 @@ type proposal struct {
 	count int
 	// abstains means that the metric does not ask for a change by itself, but others must not go below its count.
 	abstains bool
-	why      string
+	// pending is what the metric will ask for if it stays beyond a threshold for as many decisions as it takes; nil if
+	// it is not beyond one, or acts already.
+	pending *int
+	why     string
 }

@@ -86,6 +86,8 @@ type Asked struct {
 	Count    int
 	Abstains bool
 	Known    bool
+	// Pending is what it will ask for if its metric stays beyond a threshold for long enough; nil otherwise.
+	Pending *int
 	// Observed means that it is a metric that never asks for anything, whether it has a value or not.
 	Observed bool
 	// Why is the reason, in words.
@@ -218,14 +220,14 @@ func (a *Autoscaler) within(d *Decision, count int) int {
 func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	coolsOut, coolsIn := a.cools(a.policy.ScaleOut, state, seen.Now), a.cools(a.policy.ScaleIn, state, seen.Now)
 	blind := a.ask(d, state, seen)
-	count := combine(d.Asked, seen.Count, a.least(seen.Count))
-	if count < seen.Count && blind != "" {
-		count = d.limit(seen.Count, say(blind, " is missing, so the role is not scaled in"))
+	count := a.askedFor(d, blind)
+	remembered := count
+	if next := pending(d.Asked); next != nil {
+		remembered = a.askedFor(&Decision{From: d.From, Asked: next, Guards: d.Guards}, blind)
 	}
-	count = a.atLeast(d, count)
 	state.Asked = keepRecent(state.Asked, seen.Now, a.remembered)
 	stable, why := stabilise(&a.policy, state.Asked, seen.Now, seen.Count, count)
-	a.remember(state, seen.Now, count)
+	a.remember(state, seen.Now, remembered)
 	count = d.limit(stable, why)
 	switch {
 	case count > seen.Count && coolsOut, count < seen.Count && coolsIn:
@@ -237,6 +239,15 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	bounded := a.within(d, count)
 	limited, why := limit(&a.policy, state.Changes, seen.Now, seen.Count, bounded)
 	return d.limit(limited, why)
+}
+
+// askedFor returns the count that all metrics and schedules together ask for. blind is as in ask.
+func (a *Autoscaler) askedFor(d *Decision, blind string) int {
+	count := combine(d.Asked, d.From, a.least(d.From))
+	if count < d.From && blind != "" {
+		count = d.limit(d.From, say(blind, " is missing, so the role is not scaled in"))
+	}
+	return a.atLeast(d, count)
 }
 
 // remember records what was asked for, as far as that is needed. A repeated count is one entry, with the latest time.
@@ -354,7 +365,7 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 		}
 	}
 	p := propose(metric.Algorithm, memory, in)
-	asked.Count, asked.Abstains, asked.Why = p.count, p.abstains, p.why
+	asked.Count, asked.Abstains, asked.Pending, asked.Why = p.count, p.abstains, p.pending, p.why
 	if source != "" {
 		asked.Why = say(source, ": ", p.why)
 	}
@@ -412,6 +423,22 @@ func (a *Autoscaler) least(count int) int {
 		return count
 	}
 	return a.policy.Min
+}
+
+// pending returns what will be asked for once the pending metrics act; nil if none is pending. In a stabilisation
+// window, a metric that is beyond a threshold, but not for long enough, must not look like one that needs the present
+// count.
+func pending(asked []Asked) (next []Asked) {
+	for i, a := range asked {
+		if a.Pending == nil {
+			continue
+		}
+		if next == nil {
+			next = slices.Clone(asked)
+		}
+		next[i].Count, next[i].Abstains = *a.Pending, false
+	}
+	return next
 }
 
 // combine returns the largest count asked for. Observed metrics have no say. One that abstains changes nothing by

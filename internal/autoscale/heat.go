@@ -25,7 +25,8 @@ const defaultRecurrence = 3
 // [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated during a cooldown, the heat keeps counting.
 //
 // A metric that is neither hot nor cold enough abstains with its count, which matters if another metric acts, as the
-// largest count of all metrics is used.
+// largest count of all metrics is used. Outside the band, it is pending: a hot one never with fewer members than there
+// are, and a cold one only if any member is ready.
 func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 	u := in.metric.Value
 	if !finite(u) {
@@ -44,16 +45,21 @@ func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 	count := wholeMembers(float64(active) * u / a.Target)
 	where, limit := " is at least ", a.Upper
 	if m.Heat < recurrence && m.Heat > -recurrence {
+		p := proposal{count: count, abstains: true}
 		switch {
-		case u <= a.Lower:
+		case u >= a.Upper:
+			p.pending = new(max(count, in.count))
+		case u > a.Lower:
+			p.why = say("heat ", m.Heat, " of ", recurrence, ": ", u, " is between ", a.Lower, " and ", a.Upper)
+			return p
+		default:
 			where, limit = " is at most ", a.Lower
-		case u < a.Upper:
-			return proposal{
-				count, true,
-				say("heat ", m.Heat, " of ", recurrence, ": ", u, " is between ", a.Lower, " and ", a.Upper),
+			if active > 0 {
+				p.pending = new(count)
 			}
 		}
-		return proposal{count, true, say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit)}
+		p.why = say("heat ", m.Heat, " of ", recurrence, ": ", u, where, limit)
+		return p
 	}
 	if m.Heat < 0 {
 		where, limit = " is at most ", a.Lower

@@ -369,43 +369,49 @@ func TestMarginalGainBounds(t *testing.T) {
 
 // TestMarginalGainWaits goes through the first decisions one by one.
 func TestMarginalGainWaits(t *testing.T) {
+	type asks struct {
+		count    int
+		abstains bool
+		why      string
+	}
 	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 	var m Memory
 	for i, step := range []struct {
 		seconds, count, ready int
 		value                 float64
-		want                  proposal
+		want                  asks
 	}{
-		{0, 0, 0, 0, proposal{0, true, "no members, so no progress to measure"}},
-		{5, 2, 0, 0, proposal{2, true, "0 of 2 members are ready: their progress is measured once all are"}},
-		{10, 2, 2, 900, proposal{2, true, "measuring the progress at a count of 2"}}, // the first half does not count
-		{35, 2, 2, 900, proposal{2, true, "measuring the progress at a count of 2"}},
-		{40, 2, 2, 10, proposal{2, true, "measuring the progress at a count of 2"}},
-		{65, 2, 1, 5, proposal{2, true, "1 of 2 members are ready: their progress is measured once all are"}},
-		{70, 2, 2, 10, proposal{2, true, "measuring the progress at a count of 2"}},
-		{110, 2, 2, math.NaN(), proposal{2, true, notANumber}},
-		{115, 2, 2, 9, proposal{2, true, "measuring the progress at a count of 2"}},
-		{130, 2, 2, 11, proposal{3, false, "trying a count of 3"}},
-		{135, 2, 2, 11, proposal{3, false, "trying a count of 3"}}, // not done yet
-		{140, 3, 2, 11, proposal{3, true, "2 of 3 members are ready: their progress is measured once all are"}},
-		{145, 3, 3, 15, proposal{3, true, "measuring the progress at a count of 3"}},
-		{205, 3, 3, 14, proposal{
+		{0, 0, 0, 0, asks{0, true, "no members, so no progress to measure"}},
+		{5, 2, 0, 0, asks{2, true, "0 of 2 members are ready: their progress is measured once all are"}},
+		{10, 2, 2, 900, asks{2, true, "measuring the progress at a count of 2"}}, // the first half does not count
+		{35, 2, 2, 900, asks{2, true, "measuring the progress at a count of 2"}},
+		{40, 2, 2, 10, asks{2, true, "measuring the progress at a count of 2"}},
+		{65, 2, 1, 5, asks{2, true, "1 of 2 members are ready: their progress is measured once all are"}},
+		{70, 2, 2, 10, asks{2, true, "measuring the progress at a count of 2"}},
+		{110, 2, 2, math.NaN(), asks{2, true, notANumber}},
+		{115, 2, 2, 9, asks{2, true, "measuring the progress at a count of 2"}},
+		{130, 2, 2, 11, asks{3, false, "trying a count of 3"}},
+		{135, 2, 2, 11, asks{3, false, "trying a count of 3"}}, // not done yet
+		{140, 3, 2, 11, asks{3, true, "2 of 3 members are ready: their progress is measured once all are"}},
+		{145, 3, 3, 15, asks{3, true, "measuring the progress at a count of 3"}},
+		{205, 3, 3, 14, asks{
 			4, false,
 			"trying a count of 4: from 2 to 3, each added 80 % of the previous progress per member; threshold 10 %",
 		}},
-		{210, 4, 4, 14, proposal{4, true, "measuring the progress at a count of 4"}},
-		{270, 4, 4, 14, proposal{
+		{210, 4, 4, 14, asks{4, true, "measuring the progress at a count of 4"}},
+		{270, 4, 4, 14, asks{
 			3, false,
 			"the best known count is 3: from 3 to 4, each added 0 % of the previous progress per member; threshold 10 %",
 		}},
-		{275, 3, 3, 14, proposal{3, true, "the best known count is 3"}},
+		{275, 3, 3, 14, asks{3, true, "the best known count is 3"}},
 	} {
-		got := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, asking{
+		p := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, asking{
 			now: at(step.seconds), count: step.count, ready: step.ready,
 			policy: &domain.AutoscalingPolicy{Min: 1, Max: 8},
 			metric: Measurement{Value: step.value, At: at(step.seconds)},
 		})
-		if diff := cmp.Diff(step.want, got, cmp.AllowUnexported(proposal{})); diff != "" {
+		got := asks{p.count, p.abstains, p.why}
+		if diff := cmp.Diff(step.want, got, cmp.AllowUnexported(asks{})); diff != "" {
 			t.Errorf("decision %d (-want +got):\n%s", i, diff)
 		}
 	}

@@ -147,7 +147,7 @@ func TestTargetHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := target(domain.TargetAlgorithm{Value: 50, Per: test.per},
 				asking{count: test.count, metric: test.metric, policy: &domain.AutoscalingPolicy{}})
-			if want := (proposal{test.count, true, test.why}); got != want {
+			if want := (proposal{count: test.count, abstains: true, why: test.why}); got != want {
 				t.Errorf("%+v, not %+v", got, want)
 			}
 		})

@@ -22,26 +22,27 @@ func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
 		return undecided(in, notANumber)
 	case a.Upper != nil && value > *a.Upper:
 		m.Above, m.Below = m.Above+1, 0
-		p := proposal{count: in.count, why: beyond(value, " is above ", *a.Upper, m.Above, samples)}
-		if m.Above >= samples {
-			m.Above = 0
-			p.count = min(in.count+step(in.count, a.StepOut, a.StepOutPercent), domain.MaxReplicas)
-		}
-		return p
+		count := min(in.count+step(in.count, a.StepOut, a.StepOutPercent), domain.MaxReplicas)
+		return inRow(in, count, &m.Above, samples, beyond(value, " is above ", *a.Upper, m.Above, samples))
 	case a.Lower != nil && value < *a.Lower:
 		m.Above, m.Below = 0, m.Below+1
-		p := proposal{count: in.count, why: beyond(value, " is below ", *a.Lower, m.Below, samples)}
-		if m.Below >= samples {
-			m.Below = 0
-			p.count = max(in.count-step(in.count, a.StepIn, a.StepInPercent), 0)
-		}
-		return p
+		count := max(in.count-step(in.count, a.StepIn, a.StepInPercent), 0)
+		return inRow(in, count, &m.Below, samples, beyond(value, " is below ", *a.Lower, m.Below, samples))
 	}
 	m.Above, m.Below = 0, 0
 	if a.Lower == nil {
 		return proposal{abstains: true, why: say(value, " is not above ", *a.Upper)} // others may scale in
 	}
 	return proposal{count: in.count, why: say(value, " is within the thresholds")}
+}
+
+// inRow asks for a count, and starts again, if so many decisions in a row have found the metric beyond a threshold.
+func inRow(in asking, count int, so *int, samples int, why string) proposal {
+	if *so < samples {
+		return proposal{count: in.count, pending: new(count), why: why}
+	}
+	*so = 0
+	return proposal{count: count, why: why}
 }
 
 // step returns the number of members of one step.
