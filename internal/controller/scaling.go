@@ -458,8 +458,11 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 			f.callOff(&reconcile.HeldError{
 				Why: fmt.Sprintf("%d members are wanted now, so none is removed", decision.To),
 			})
-			if f.removing.Load() { // else it is too late
+			switch {
+			case f.removing.Load():
 				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal in progress is cancelled first"
+			case entry.To != entry.From: // it asked while the hook was at work, which has ended since
+				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, stillChanging
 			}
 			s.note(f.document.Spec, entry)
 		case decision.To == decision.From:

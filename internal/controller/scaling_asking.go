@@ -21,6 +21,9 @@ const (
 	gathering = 20 * time.Millisecond
 )
 
+// stillChanging is why a policy changes no count while its last decision is being carried out.
+const stillChanging = "the last change is still in progress"
+
 // asked is a policy's question, and what is seen of its role once it was answered. No policy waits
 // for another one's answers.
 type asked struct {
@@ -57,7 +60,7 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 			Used:  usedIn(observation, spec.Group, spec.Role),
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
-			a.seen.Held = "the last change is still in progress"
+			a.seen.Held = stillChanging
 		}
 		f.asked = a
 		s.asking++

@@ -313,27 +313,43 @@ func TestHookFails(t *testing.T) {
 }
 
 // TestHookEndsBetween: a policy that asks while its hook is at work, and decides after that has ended, starts no second
-// change beside the first one.
+// change beside the first one, and records none.
 func TestHookEndsBetween(t *testing.T) {
-	r := newRebalancer(t)
-	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
-	l.load = 0.1
-	w := l.watcher()
-	f := func() *followed { return w.followed["job/worker"] }
-	w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 && f().removing.Load() })
-	l.now = l.now.Add(time.Minute)
-	l.must(nil, w.scaler.look(w.ctx, l.now))
-	if w.asking == 0 {
-		t.Fatal("nothing is asked while the hook is at work")
-	}
-	f().removing.Store(false)
-	l.must(nil, w.decide(w.ctx, l.now))
-	for len(w.answered) < w.asking {
-		w.answered = append(w.answered, <-w.answers)
-	}
-	l.must(nil, w.decide(w.ctx, l.now))
-	if w.changing != 1 {
-		t.Errorf("%d changes are under way", w.changing)
+	for name, test := range map[string]struct {
+		load   float64
+		unlike string
+		says   string
+	}{
+		"as many are wanted": {0.1, "2 → 1 ", "2 → 2 unchanged"},
+		"more are wanted":    {2, "2 → 4 done", "2 → 4 held the last change is still in progress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRebalancer(t)
+			l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
+			l.load = 0.1
+			w := l.watcher()
+			f := func() *followed { return w.followed["job/worker"] }
+			w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 && f().removing.Load() })
+			l.load = test.load
+			l.now = l.now.Add(time.Minute)
+			l.must(nil, w.scaler.look(w.ctx, l.now))
+			if w.asking == 0 {
+				t.Fatal("nothing is asked while the hook is at work")
+			}
+			f().removing.Store(false)
+			l.must(nil, w.decide(w.ctx, l.now))
+			for len(w.answered) < w.asking {
+				w.answered = append(w.answered, <-w.answers)
+			}
+			l.must(nil, w.decide(w.ctx, l.now))
+			if w.changing != 1 {
+				t.Errorf("%d changes are under way", w.changing)
+			}
+			history := w.historyText()
+			if strings.Contains(history, test.unlike) || !strings.Contains(history, test.says) {
+				t.Errorf("the history says %q, or not %q:\n%s", test.unlike, test.says, history)
+			}
+		})
 	}
 }
 
