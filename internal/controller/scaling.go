@@ -379,11 +379,7 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	if last := group.Scaled[role]; f.missesChange(last) && s.unnoted(key, last) {
 		s.history.Add(madeBy(key, last))
 	}
-	ended, err := f.calls.end(ctx)
-	for _, call := range ended {
-		s.callOff(ctx, call)
-	}
-	if err := errors.Join(err, s.forgetSilent(ctx, f)); err != nil {
+	if err := errors.Join(s.endCalls(ctx, f, group, role), s.forgetSilent(ctx, f)); err != nil {
 		return err
 	}
 	f.asked = nil

@@ -248,7 +248,7 @@ func (s *scaler) scale(
 		err = errors.Join(err, calls.added(ctx, *expected, max(done.To, expected.From)))
 	case changed:
 		for _, call := range calls.of(domain.BeforeRemoval) {
-			err = errors.Join(err, calls.remove(ctx, call.ID))
+			err = errors.Join(err, calls.removed(ctx, call.ID))
 		}
 	}
 	return err

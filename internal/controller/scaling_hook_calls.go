@@ -88,6 +88,17 @@ func (c *hookCalls) remove(ctx context.Context, id string) error {
 	})
 }
 
+// removed deletes a call about a removal that was carried out. Even if that can't be stored, the hook's work is not
+// cancelled any more: to the hook, that would mean that the members stay.
+func (c *hookCalls) removed(ctx context.Context, id string) error {
+	c.mu.Lock()
+	if i := indexOf(c.now, id); i >= 0 {
+		c.now[i].Location = ""
+	}
+	c.mu.Unlock()
+	return c.remove(ctx, id)
+}
+
 // change stores modified calls. If that fails, the calls stay as they were.
 func (c *hookCalls) change(ctx context.Context, change func(calls []domain.HookCall) []domain.HookCall) error {
 	c.mu.Lock()

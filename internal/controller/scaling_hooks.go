@@ -235,8 +235,39 @@ func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	if err := f.calls.conflict(); err != nil || f.changing {
 		return err
 	}
-	err := s.recoverAdditions(ctx, f, a.observation)
+	err := errors.Join(f.recoverRemovals(ctx, a.observation), s.recoverAdditions(ctx, f, a.observation))
 	s.startAdditionHook(ctx, f)
+	return err
+}
+
+// recoverRemovals finds out which removals were carried out without that being stored, and forgets their calls.
+func (f *followed) recoverRemovals(ctx context.Context, observation reconcile.Observation) (failed error) {
+	policy := f.document.Spec
+	for _, call := range f.calls.of(domain.BeforeRemoval) {
+		if removalDone(observation.Groups[policy.Group], policy.Role, call) {
+			failed = errors.Join(failed, f.calls.removed(ctx, call.ID))
+		}
+	}
+	return failed
+}
+
+// removalDone reports whether a call is about a removal whose members a group no longer has. Nothing is known of a
+// group that is gone.
+func removalDone(group domain.GroupDocument, role string, call domain.HookCall) bool {
+	return call.Moment == domain.BeforeRemoval && group.Spec.Name != "" &&
+		!slices.ContainsFunc(group.Indexes(role), func(i int) bool {
+			return slices.Contains(call.Members, domain.MemberName(group.Spec.Name, role, i))
+		})
+}
+
+// endCalls deletes the calls of a deleted policy, and cancels the hooks' work.
+func (s *scaler) endCalls(ctx context.Context, f *followed, group domain.GroupDocument, role string) error {
+	ended, err := f.calls.end(ctx)
+	for _, call := range ended {
+		if !removalDone(group, role, call) {
+			s.callOff(ctx, call)
+		}
+	}
 	return err
 }
 

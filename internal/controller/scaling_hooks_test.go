@@ -30,10 +30,11 @@ type rebalancer struct {
 	// asked are the requests so far, as method and path; received are their bodies.
 	asked    []string
 	received []hookRequest
-	// status and body are its answer; nameless means that it gives changes no URL of their own.
-	status   int
-	body     string
-	nameless bool
+	// status and body are its answer, and polled is its status at a change's own URL, if it is another one; nameless
+	// means that it gives changes none.
+	status, polled int
+	body           string
+	nameless       bool
 	// forgetful means that it has forgotten all changes.
 	forgetful bool
 }
@@ -60,7 +61,11 @@ func newRebalancer(t *testing.T) *rebalancer {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		w.WriteHeader(r.status)
+		status := r.status
+		if req.Method != http.MethodPost && r.polled != 0 {
+			status = r.polled
+		}
+		w.WriteHeader(status)
 		_, _ = io.WriteString(w, r.body) // the client may have gone
 	}))
 	t.Cleanup(r.Close)
@@ -389,51 +394,6 @@ func TestHookForgets(t *testing.T) {
 	}
 }
 
-// TestHooksOutliveDeath: whichever write to the store was a controller's last, whether or not it took effect, the next
-// one continues: each change has one ID, both hooks are called, and each change is carried out once.
-func TestHooksOutliveDeath(t *testing.T) {
-	for last, over := 2, false; !over; last++ {
-		r := newRebalancer(t)
-		r.answers(http.StatusOK, "")
-		l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting(), AfterAddition: r.lasting()})
-		w := l.watcher()
-		died := false
-		state := l.dies(last/2, last%2 == 0)
-		until := func(what string, holds func() bool) {
-			acctest.Eventually(t, what, func() bool {
-				w.step()
-				if _, dead := state(); dead && !died {
-					died = true
-					w.kill()
-					l.breaks(noFault)
-					w = l.watcher()
-					return false
-				}
-				return holds()
-			})
-		}
-		l.load = 2
-		until("more members, and the hook to be called",
-			func() bool { return l.count() == 4 && len(r.ids()) == 1 && w.idle() })
-		l.load = 0.1
-		until("fewer members", func() bool { return l.count() == 1 && w.idle() })
-		_, dead := state()
-		over = !dead
-		l.breaks(noFault)
-		var changes []string
-		for _, request := range r.unlike() {
-			changes = append(changes, fmt.Sprintf("%s %d → %d", request.Hook, request.From, request.To))
-		}
-		if diff := cmp.Diff([]string{"after_addition 2 → 4", "before_removal 4 → 1"}, changes); diff != "" {
-			t.Errorf("with the write %d/2, the hooks were called for (-want +got):\n%s", last, diff)
-		}
-		if history := w.historyText(); strings.Count(history, "2 → 4 done") != 1 ||
-			strings.Count(history, "4 → 1 done") != 1 {
-			t.Errorf("with the write %d/2, the history has other changes:\n%s", last, history)
-		}
-	}
-}
-
 // TestHookCallsConflict: a controller that can't store hook calls any more, as the answer to a write was lost, ends,
 // and the next one continues.
 func TestHookCallsConflict(t *testing.T) {
@@ -473,15 +433,4 @@ func (w *watcher) idle() bool {
 	f := w.followed["job/worker"]
 	return f != nil && !f.changing && f.stopAdditionHook == nil &&
 		len(f.calls.of(domain.AfterAddition))+len(f.calls.of(domain.BeforeRemoval)) == 0
-}
-
-// unlike returns the bodies of its requests, one per change.
-func (r *rebalancer) unlike() []hookRequest {
-	_, received := r.seen()
-	ids := map[string]bool{}
-	return slices.DeleteFunc(received, func(t hookRequest) bool {
-		again := ids[t.ID]
-		ids[t.ID] = true
-		return again
-	})
 }
