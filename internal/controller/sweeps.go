@@ -294,9 +294,14 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 	s.asks = slices.ContainsFunc(slices.Collect(maps.Values(asked)), func(r domain.RoomRequest) bool { return r.Sweep })
 	maps.DeleteFunc(s.sweeps, func(name string, f *followedSweep) bool {
 		doc, found := documents[name]
-		gone := !found || doc.ID != f.document.ID
-		s.stirred = s.stirred || gone
-		return gone
+		if found && doc.ID == f.document.ID {
+			return false
+		}
+		s.stirred = true
+		for key := range f.record.Runs() { // a later sweep of the same name has its own
+			s.peaks.take(domain.RunName(name, key))
+		}
+		return true
 	})
 	var chunks map[string]domain.SweepRuns
 	var records map[string]domain.SweepRecord

@@ -234,6 +234,34 @@ func TestPeaksOfAnAttempt(t *testing.T) {
 	}
 }
 
+// Nor is it that of a later sweep of the same name, whether anybody looked while there was none.
+func TestPeaksOfADestroyedSweep(t *testing.T) {
+	for name, looks := range map[string]bool{"seen to be gone": true, "not seen to be gone": false} {
+		t.Run(name, func(t *testing.T) {
+			l := newTrack(t, func(s *domain.Sweep) { s.MaxParallel = new(12) })
+			s, r := l.sweeper(l), reconcile.Reconciler{Engine: l}
+			found, err := r.Sweep(t.Context(), "lr")
+			l.must(nil, err)
+			l.must(s.look(t.Context(), time.Now()))
+			member := domain.RunName("lr", "s-0")
+			raise(s.peaks.memory, member, domain.Measure{Max: new(30_000.0)})
+			raise(s.peaks.gpu, member, domain.Measure{Max: new(20_000.0)})
+			l.must(nil, r.DeleteSweep(t.Context(), "lr", nil))
+			if looks {
+				l.must(s.look(t.Context(), time.Now()))
+			}
+			l.must(r.PutSweep(t.Context(), found.Spec, true))
+			l.must(s.look(t.Context(), time.Now()))
+			l.finish()
+			l.must(s.look(t.Context(), time.Now()))
+			run := s.sweeps["lr"].record.Runs()["s-0"]
+			if run.State != domain.RunSucceeded || run.PeakMemoryMiB != nil || run.PeakGPUMemoryMiB != nil {
+				t.Errorf("the run of the new sweep has a peak, or did not run: %+v", run)
+			}
+		})
+	}
+}
+
 // measured is a track whose members use 30,000 MiB each, also those that are about to go.
 type measured struct {
 	*track
