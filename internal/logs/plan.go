@@ -23,24 +23,32 @@ type target struct {
 
 // plan is the part of a plan that is read, as printed by terraform show -json.
 type plan struct {
-	FormatVersion   string `json:"format_version"`
-	ResourceChanges []struct {
-		Address string `json:"address"`
-		Mode    string `json:"mode"`
-		Type    string `json:"type"`
-		Change  struct {
-			After *struct {
-				Name    string `json:"name"`
-				Cluster struct {
-					Name     string `json:"name"`
-					Engine   string `json:"engine"`
-					Endpoint string `json:"endpoint"`
-				} `json:"cluster"`
-				Triggers map[string]string `json:"triggers"`
-			} `json:"after"`
-			AfterUnknown json.RawMessage `json:"after_unknown"`
-		} `json:"change"`
-	} `json:"resource_changes"`
+	FormatVersion   string           `json:"format_version"`
+	ResourceChanges []resourceChange `json:"resource_changes"`
+}
+
+// resourceChange is what a plan does to a resource.
+type resourceChange struct {
+	Address string `json:"address"`
+	Mode    string `json:"mode"`
+	Type    string `json:"type"`
+	Change  struct {
+		Actions      []string        `json:"actions"`
+		Before       *groupState     `json:"before"`
+		After        *groupState     `json:"after"`
+		AfterUnknown json.RawMessage `json:"after_unknown"`
+	} `json:"change"`
+}
+
+// groupState is a group before or after the apply.
+type groupState struct {
+	Name    string `json:"name"`
+	Cluster struct {
+		Name     string `json:"name"`
+		Engine   string `json:"engine"`
+		Endpoint string `json:"endpoint"`
+	} `json:"cluster"`
+	Triggers map[string]string `json:"triggers"`
 }
 
 // targetOf returns the group with this name in a plan, or the only one for "".
@@ -52,32 +60,17 @@ func targetOf(from io.Reader, group string, engines engine.Registry) (target, er
 	if p.FormatVersion == "" {
 		return target{}, errors.New("--plan: not the output of terraform show -json: it has no format_version")
 	}
-	var found []target
+	var found []resourceChange
 	var names []string
 	for _, r := range p.ResourceChanges {
 		if r.Mode != "managed" || r.Type != "trainyard_group" || r.Change.After == nil {
 			continue
 		}
-		after := r.Change.After
-		names = append(names, after.Name)
-		if group != "" && after.Name != group {
-			continue
+		name := r.Change.After.Name
+		names = append(names, cmp.Or(name, r.Address))
+		if group == "" || name == group {
+			found = append(found, r)
 		}
-		in := after.Cluster
-		ref := domain.ClusterRef{Name: in.Name, Engine: cmp.Or(in.Engine, engines.Default()), Endpoint: in.Endpoint}
-		if after.Name == "" || ref.Name == "" {
-			return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before apply", r.Address)
-		}
-		if unknownEndpoint(r.Change.AfterUnknown) && len(engines[ref.Engine].Schemes) > 0 {
-			return target{}, fmt.Errorf("--plan: the endpoint of the cluster of %s is not known before apply: set one "+
-				"that is, such as endpoint = \"ssh://ops@gpu1\"", r.Address)
-		}
-		if len(after.Triggers) == 0 {
-			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before apply, so its next run "+
-				"can't be told apart from its last: add one that changes with each run, such as triggers = { run "+
-				"= var.run }", r.Address)
-		}
-		found = append(found, target{ref, after.Name, after.Triggers})
 	}
 	slices.Sort(names)
 	switch {
@@ -88,7 +81,49 @@ func targetOf(from io.Reader, group string, engines engine.Registry) (target, er
 	case len(found) > 1:
 		return target{}, fmt.Errorf("--plan: it has several groups: choose one of %s", strings.Join(names, ", "))
 	}
-	return found[0], nil
+	return found[0].target(engines)
+}
+
+// target returns the group after the apply. Its next run has to be told apart from the present one.
+func (r resourceChange) target(engines engine.Registry) (target, error) {
+	after := r.Change.After
+	in := after.Cluster
+	ref := domain.ClusterRef{Name: in.Name, Engine: cmp.Or(in.Engine, engines.Default()), Endpoint: in.Endpoint}
+	const advice = "so its next run can't be told apart from its last: add one that changes with each run, such as " +
+		"triggers = { run = var.run }"
+	switch {
+	case after.Name == "" || ref.Name == "":
+		return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before apply", r.Address)
+	case unknownEndpoint(r.Change.AfterUnknown) && len(engines[ref.Engine].Schemes) > 0:
+		return target{}, fmt.Errorf("--plan: the endpoint of the cluster of %s is not known before apply: set one "+
+			"that is, such as endpoint = \"ssh://ops@gpu1\"", r.Address)
+	case len(after.Triggers) == 0:
+		return target{}, fmt.Errorf("--plan: %s has no triggers that are known before apply, %s", r.Address, advice)
+	case r.keepsTriggers():
+		return target{}, fmt.Errorf("--plan: %s changes, but none of its triggers that are known before apply do, %s",
+			r.Address, advice)
+	}
+	return target{ref, after.Name, after.Triggers}, nil
+}
+
+// keepsTriggers reports whether the group changes, and its document of before the apply has the triggers of after it.
+func (r resourceChange) keepsTriggers() bool {
+	before, after := r.Change.Before, r.Change.After
+	if before == nil || slices.Equal(r.Change.Actions, []string{"no-op"}) ||
+		before.Name != after.Name || before.Cluster.Name != after.Cluster.Name {
+		return false
+	}
+	return includes(before.Triggers, after.Triggers)
+}
+
+// includes reports whether a group with these triggers has all of the wanted ones.
+func includes(triggers, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if got, found := triggers[name]; !found || got != value {
+			return false
+		}
+	}
+	return true
 }
 
 // unknownEndpoint reports whether the endpoint of a group's cluster is among what is unknown of the group.

@@ -18,6 +18,13 @@ func group(name, cluster, triggers string) string {
 		name + `","cluster":` + cluster + `,"triggers":` + triggers + `}}}`
 }
 
+// changed returns the same with these actions, and these triggers before the apply.
+func changed(actions, before, after string) string {
+	const lab = `{"name":"lab","engine":"swarm","endpoint":"ssh://ops@gpu1"}`
+	return strings.Replace(group("mnist", lab, after), `"actions":["update"]`, `"actions":[`+actions+
+		`],"before":{"name":"mnist","cluster":`+lab+`,"triggers":`+before+`}`, 1)
+}
+
 func TestTargetOf(t *testing.T) {
 	const lab = `{"name":"lab","engine":"swarm","endpoint":"ssh://ops@gpu1"}`
 	// unknown is the change of a group of a cluster whose endpoint is unknown.
@@ -25,6 +32,11 @@ func TestTargetOf(t *testing.T) {
 		known := group("mnist", `{"name":"lab","engine":"`+engine+`"}`, `{"run":"7"}`)
 		return strings.TrimSuffix(known, "}}") + `,"after_unknown":{"cluster":{"endpoint":true}}}}`
 	}
+	run7 := target{
+		domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist", map[string]string{"run": "7"},
+	}
+	const kept = "module.a.trainyard_group.mnist changes, but none of its triggers that are known before apply do, so " +
+		"its next run can't be told apart from its last: add one that changes with each run"
 	engines := engine.Registry{"process": {Default: true}, "swarm": {Schemes: []string{"ssh"}}}
 	const deleted = `{"address":"trainyard_group.old","mode":"managed","type":"trainyard_group","change":{"actions":["delete"],"after":null,"after_unknown":false}}`
 	const data = `{"address":"data.trainyard_group.mnist","mode":"data","type":"trainyard_group","change":{"after":{"name":"other"}}}`
@@ -37,15 +49,34 @@ func TestTargetOf(t *testing.T) {
 	}{
 		"the only one": {
 			changes: []string{cluster, deleted, data, group("mnist", lab, `{"run":"7"}`)},
-			want: target{
-				domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist",
-				map[string]string{"run": "7"},
-			},
+			want:    run7,
 		},
 		"one of two": {
 			changes: []string{group("mnist", lab, `{"run":"7"}`), group("other", `{"name":"lab"}`, `{"run":"8"}`)},
 			group:   "other",
 			want:    target{domain.ClusterRef{Name: "lab", Engine: "process"}, "other", map[string]string{"run": "8"}},
+		},
+		"other triggers": {changes: []string{changed(`"update"`, `{"run":"6"}`, `{"run":"7"}`)}, want: run7},
+		"one more trigger": {
+			changes: []string{changed(`"update"`, `{"commit":"abc"}`, `{"run":"7"}`)}, want: run7,
+		},
+		"no change": {changes: []string{changed(`"no-op"`, `{"run":"7"}`, `{"run":"7"}`)}, want: run7},
+		"the same triggers": {
+			changes: []string{changed(`"update"`, `{"run":"7"}`, `{"run":"7"}`)}, refused: kept,
+		},
+		"the same triggers, and unknown ones": {
+			changes: []string{changed(`"update"`, `{"run":"7","image":"a"}`, `{"run":"7"}`)}, refused: kept,
+		},
+		"replaced with the same triggers": {
+			changes: []string{changed(`"delete","create"`, `{"run":"7"}`, `{"run":"7"}`)}, refused: kept,
+		},
+		"renamed with the same triggers": {
+			changes: []string{strings.Replace(changed(`"delete","create"`, `{"run":"7"}`, `{"run":"7"}`),
+				`"before":{"name":"mnist"`, `"before":{"name":"digits"`, 1)}, want: run7,
+		},
+		"two, one of which has no triggers": {
+			changes: []string{group("mnist", lab, "null"), group("b", lab, `{"run":"7"}`)},
+			refused: "choose one of b, mnist",
 		},
 		"two": {
 			changes: []string{group("mnist", lab, `{"run":"7"}`), group("b", lab, `{"run":"7"}`)},

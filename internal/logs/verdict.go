@@ -18,12 +18,7 @@ type foundGroup struct {
 
 // isOf reports whether the group was applied with these triggers, or more.
 func (s foundGroup) isOf(triggers map[string]string) bool {
-	for name, value := range triggers {
-		if stored, found := s.Document.Spec.Triggers[name]; !found || stored != value {
-			return false
-		}
-	}
-	return true
+	return includes(s.Document.Spec.Triggers, triggers)
 }
 
 // chosen returns the members whose logs are written: those asked for, those that the completion rule names, or all.
