@@ -141,6 +141,8 @@ type Traits struct {
 	MemberAddress func(member string) string
 	// Schedules reports whether the engine chooses the hosts of interchangeable members: [domain.SchedulingEngine].
 	Schedules bool
+	// StateDir is the folder of this machine in which the engine keeps its clusters; empty if they are at an endpoint.
+	StateDir string
 	// ImportFrom is the prefix of import IDs for what is in the cluster, if the cluster's name alone is not enough to
 	// find it: "ssh://ops@gpu1/".
 	ImportFrom string

@@ -1,10 +1,12 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -20,7 +22,12 @@ const (
 	lastLook = 10 * time.Second
 	// lastLines is how long logs that can't be read are tried again once the group has ended.
 	lastLines = time.Minute
+	// settling is how long the run of a plan may be missing once the plan has been applied.
+	settling = 10 * time.Second
 )
+
+// errOtherRun means that the group was not applied with the triggers of the plan.
+var errOtherRun = errors.New("it was applied with other triggers than the plan's")
 
 // follower writes the logs of members of a group.
 type follower struct {
@@ -33,6 +40,8 @@ type follower struct {
 	// begun is set once the group was found; places are how far the members' logs have been written.
 	begun  bool
 	places map[string]engine.LogPlace
+	// appliedAt is when the plan was first seen to have been applied.
+	appliedAt time.Time
 	// endedAt is when the group was first seen to have ended. last is set for the last look.
 	endedAt time.Time
 	last    bool
@@ -48,7 +57,7 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 		if f.begun {
 			return true, fmt.Errorf("group %s was applied with other triggers: another run replaced this one", f.group)
 		}
-		return false, nil
+		return false, errOtherRun
 	}
 	f.begun = true
 	ended, verdict := s.verdict()
@@ -164,6 +173,7 @@ func (f *follower) run(ctx context.Context) error {
 	var since time.Time
 	for {
 		start := time.Now()
+		f.noteApplied()
 		if events == nil {
 			events, _ = f.engine.Watch(watched) // without events, the clock will do
 		}
@@ -173,6 +183,8 @@ func (f *follower) run(ctx context.Context) error {
 			return f.interrupted(ctx)
 		case ended:
 			return err
+		case f.awaits(err) && f.appliedBefore(start.Add(-settling)):
+			return f.misplaced(err)
 		case err == nil, f.awaits(err):
 			trouble = nil
 		case !f.passes(err):
@@ -181,7 +193,8 @@ func (f *follower) run(ctx context.Context) error {
 			trouble, since = err, start
 			f.warn("trying again: %v", err)
 		case time.Since(since) <= engine.OutagePatience:
-		case f.triggers != nil && !f.begun && !refused(err): // the apply may still create the hosts
+		case f.triggers != nil && !f.begun && f.appliedAt.IsZero() && !refused(err):
+			// The apply may still create the hosts.
 			trouble = nil
 		default:
 			return fmt.Errorf("failing for %s: %w", engine.OutagePatience, err)
@@ -195,7 +208,35 @@ func (f *follower) run(ctx context.Context) error {
 
 // awaits reports whether an error means that a plan has not been applied yet: group and cluster may be missing.
 func (f *follower) awaits(err error) bool {
-	return f.triggers != nil && !f.begun && errors.Is(err, engine.ErrNotFound)
+	return f.triggers != nil && !f.begun && (errors.Is(err, engine.ErrNotFound) || errors.Is(err, errOtherRun))
+}
+
+// noteApplied remembers when the file that stands for an applied plan was first seen.
+func (f *follower) noteApplied() {
+	if f.applied == "" || !f.appliedAt.IsZero() {
+		return
+	}
+	if _, err := os.Stat(f.applied); err == nil {
+		f.appliedAt = time.Now()
+	}
+}
+
+// appliedBefore reports whether the plan had been applied before a moment.
+func (f *follower) appliedBefore(moment time.Time) bool {
+	return !f.appliedAt.IsZero() && f.appliedAt.Before(moment)
+}
+
+// misplaced returns the error for a run that is missing although its plan has been applied: the provider may have been
+// configured to look elsewhere, which no plan shows.
+func (f *follower) misplaced(cause error) error {
+	dir := f.engine.Traits().StateDir
+	place := cmp.Or(f.target.cluster.Endpoint, dir, "the default endpoint")
+	advice := "If the provider sets ssh.user, put it into the cluster's endpoint, such as ssh://ops@gpu1"
+	if place == dir {
+		advice = "If the provider sets state_dir, set TRAINYARD_STATE_DIR to the same folder"
+	}
+	return fmt.Errorf("the plan has been applied, but its run of group %s is not in cluster %s (engine %s, %s): %s. %s",
+		f.group, f.target.cluster.Name, f.target.cluster.Engine, place, cause.Error(), advice)
 }
 
 // refused reports whether an error means that a host answers, but can't be logged in to.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,13 +27,14 @@ type fake struct {
 	observed []domain.Observed
 	logs     map[string]string
 	// down returns the error of a read of the store; nil for none.
-	down func() error
+	down     func() error
+	stateDir string
 }
 
 // rest embeds the engine one level deeper, so that the store's methods take precedence.
 type rest struct{ engine.Engine }
 
-func (*fake) Traits() engine.Traits                                        { return engine.Traits{} }
+func (f *fake) Traits() engine.Traits                                      { return engine.Traits{StateDir: f.stateDir} }
 func (f *fake) Snapshot() engine.Engine                                    { return f }
 func (f *fake) Observe(context.Context, string) ([]domain.Observed, error) { return f.observed, nil }
 func (*fake) Watch(context.Context) (<-chan struct{}, error)               { return make(chan struct{}), nil }
@@ -190,6 +193,81 @@ func TestFollowPlanned(t *testing.T) {
 		}
 		if warnings.Len() > 0 {
 			t.Errorf("the warnings are %q", warnings)
+		}
+	})
+}
+
+// TestFollowMisplaced: once a plan has been applied, its run has to be found. The error says where it was looked for,
+// and why that may be the wrong place.
+func TestFollowMisplaced(t *testing.T) {
+	const stateDir, elsewhere = "If the provider sets state_dir, set TRAINYARD_STATE_DIR to the same folder",
+		"If the provider sets ssh.user, put it into the cluster's endpoint, such as ssh://ops@gpu1"
+	lab := domain.ClusterRef{Engine: "process", Name: "lab"}
+	remote := domain.ClusterRef{Engine: "systemd", Name: "lab", Endpoint: "ssh://gpu1"}
+	for name, c := range map[string]struct {
+		cluster  domain.ClusterRef
+		stateDir string
+		down     func() error
+		want     []string
+	}{
+		"missing": {
+			lab, "/var/trainyard", func() error { return engine.ErrNotFound },
+			[]string{"group mnist is not in cluster lab (engine process, /var/trainyard): ", "not found", stateDir},
+		},
+		"missing on hosts": {
+			remote, "", func() error { return engine.ErrNotFound },
+			[]string{"is not in cluster lab (engine systemd, ssh://gpu1): ", "not found", elsewhere},
+		},
+		"another run": {
+			lab, "/var/trainyard", nil, []string{"other triggers than the plan's", stateDir},
+		},
+		"of the default": {
+			domain.ClusterRef{Engine: "swarm", Name: "lab"}, "", nil,
+			[]string{"(engine swarm, the default endpoint)", elsewhere},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "applied")
+			synctest.Test(t, func(t *testing.T) {
+				follow, _, _ := following(t, &fake{down: c.down, stateDir: c.stateDir})
+				follow.target = target{c.cluster, "mnist", map[string]string{"run": "8"}}
+				follow.applied = file
+				var applied time.Time
+				time.AfterFunc(2*engine.OutagePatience, func() {
+					applied = time.Now()
+					if err := os.WriteFile(file, nil, 0o600); err != nil {
+						t.Error(err)
+					}
+				})
+				ctx, stop := context.WithTimeout(t.Context(), 4*engine.OutagePatience)
+				defer stop()
+				err := follow.run(ctx)
+				if waited := time.Since(applied); applied.IsZero() || waited < settling || waited > 2*settling {
+					t.Errorf("it ends %s after the apply", waited)
+				}
+				for _, want := range c.want {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("%v, which does not say %q", err, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestFollowAppliedUnreachable: once a plan has been applied, an outage ends the command as one of a present run does.
+func TestFollowAppliedUnreachable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "applied")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		follow, _, _ := following(t, &fake{down: unreachable})
+		follow.triggers, follow.applied = map[string]string{"run": "7"}, file
+		ctx, stop := context.WithTimeout(t.Context(), 3*engine.OutagePatience)
+		defer stop()
+		if err := follow.run(ctx); !errors.Is(err, engine.ErrUnreachable) {
+			t.Errorf("it ends with %v", err)
 		}
 	})
 }

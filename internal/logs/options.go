@@ -21,7 +21,8 @@ With --follow, prints new lines until the group has ended. The exit code is 0 if
 the member that failed.
 
 With --plan, takes cluster and group from a plan, and prints the log of the run that applying it starts; GROUP is needed
-only if the plan has several. Without --follow, prints the names of the group and its cluster instead.
+only if the plan has several. Without --follow, prints the names of the group and its cluster instead. The group is
+awaited until it has been applied; once the file of --applied exists, a missing group is an error.
 
 `
 
@@ -35,6 +36,8 @@ type options struct {
 	follow  bool
 	// plan is the path of a plan as JSON, - for standard input; empty for none.
 	plan string
+	// applied is the path of a file that exists once the plan has been applied; empty if nothing tells.
+	applied string
 }
 
 func parse(args []string, engines engine.Registry) (options, error) {
@@ -50,6 +53,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	flags.BoolVar(&o.follow, "follow", false, "continue until the group has ended, and exit with its exit code")
 	flags.StringVar(&o.plan, "plan", "",
 		"`file` with a plan as printed by terraform show -json, or - for standard input")
+	flags.StringVar(&o.applied, "applied", "",
+		"`file` that exists once the plan has been applied successfully; with --plan and --follow")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -74,6 +79,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		return o, errors.New("--all and --member are mutually exclusive")
 	case o.plan != "" && chooses:
 		return o, errors.New("--plan already names the cluster: omit --engine, --endpoint and --cluster")
+	case o.applied != "" && (o.plan == "" || !o.follow):
+		return o, errors.New("--applied needs --plan and --follow")
 	}
 	for _, member := range o.members {
 		if o.name != "" && !strings.HasPrefix(member, o.name+"-") {

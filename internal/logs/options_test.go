@@ -21,6 +21,9 @@ func TestParse(t *testing.T) {
 		"mnist --member other-ps-0":          `--member "other-ps-0" is not in group "mnist", whose members are named mnist-<role>-<index>`,
 		"--plan - --cluster lab":             "--plan already names the cluster",
 		"--plan - --engine process --follow": "--plan already names the cluster",
+		"--plan - --follow --applied file":   "",
+		"--plan - --applied file":            "--applied needs --plan and --follow",
+		"mnist --follow --applied file":      "--applied needs --plan and --follow",
 		"mnist --tail 3":                     "flag provided but not defined",
 	} {
 		_, err := parse(strings.Fields(args), engines)

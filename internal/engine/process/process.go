@@ -101,6 +101,7 @@ func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{
 		Name:      Name,
 		Supports:  engine.Features{Pause: true},
+		StateDir:  e.dir.Root,
 		Restarts:  true,
 		HandsOver: true,
 		FilesDir:  e.dir.FilesDir, WorkDir: e.dir.WorkDir,
