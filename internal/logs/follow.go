@@ -60,6 +60,9 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 		return false, errOtherRun
 	}
 	f.begun = true
+	if f.triggers != nil && s.endless() {
+		return true, fmt.Errorf("group %s %s", f.group, endless)
+	}
 	ended, verdict := s.verdict()
 	if ended && f.endedAt.IsZero() {
 		f.endedAt = time.Now()

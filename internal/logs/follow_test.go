@@ -271,3 +271,34 @@ func TestFollowAppliedUnreachable(t *testing.T) {
 		}
 	})
 }
+
+// TestFollowEndless: a planned group that never completes is an error once it is found, unless it has a deadline. Others
+// may be followed: somebody watches.
+func TestFollowEndless(t *testing.T) {
+	planned, hour := map[string]string{"run": "7"}, domain.Duration(time.Hour)
+	for name, c := range map[string]struct {
+		triggers map[string]string
+		deadline *domain.Duration
+		endless  bool
+	}{
+		"planned": {triggers: planned, endless: true}, "with a deadline": {triggers: planned, deadline: &hour}, "present": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{observed: []domain.Observed{{Name: "mnist-worker-0", Run: 4, State: domain.StateRunning}}}
+				follow, _, _ := following(t, f)
+				f.logs = map[string]string{"mnist-worker-0": "zero"}
+				follow.triggers = c.triggers
+				document := found(t, domain.WhenNever).Document
+				document.Revision, document.Spec.Completion.Deadline = 2, c.deadline
+				storetest.Set(&f.Memory, document)
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				err := follow.run(ctx)
+				if endless := err != nil && strings.Contains(err.Error(), "group mnist never completes"); endless != c.endless {
+					t.Errorf("it ends with %v", err)
+				}
+			})
+		})
+	}
+}

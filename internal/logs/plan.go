@@ -48,7 +48,11 @@ type groupState struct {
 		Engine   string `json:"engine"`
 		Endpoint string `json:"endpoint"`
 	} `json:"cluster"`
-	Triggers map[string]string `json:"triggers"`
+	Triggers   map[string]string `json:"triggers"`
+	Completion struct {
+		When     domain.When `json:"when"`
+		Deadline string      `json:"deadline"`
+	} `json:"completion"`
 }
 
 // targetOf returns the group with this name in a plan, or the only one for "".
@@ -94,11 +98,14 @@ func (r resourceChange) target(engines engine.Registry) (target, error) {
 	switch {
 	case after.Name == "" || ref.Name == "":
 		return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before apply", r.Address)
-	case unknownEndpoint(r.Change.AfterUnknown) && len(engines[ref.Engine].Schemes) > 0:
+	case r.unknown("cluster", "endpoint") && len(engines[ref.Engine].Schemes) > 0:
 		return target{}, fmt.Errorf("--plan: the endpoint of the cluster of %s is not known before apply: set one "+
 			"that is, such as endpoint = \"ssh://ops@gpu1\"", r.Address)
 	case len(after.Triggers) == 0:
 		return target{}, fmt.Errorf("--plan: %s has no triggers that are known before apply, %s", r.Address, advice)
+	case after.Completion.When == domain.WhenNever && after.Completion.Deadline == "" &&
+		!r.unknown("completion", "deadline"):
+		return target{}, fmt.Errorf("--plan: %s %s", r.Address, endless)
 	case r.keepsTriggers():
 		return target{}, fmt.Errorf("--plan: %s changes, but none of its triggers that are known before apply do, %s",
 			r.Address, advice)
@@ -126,12 +133,10 @@ func includes(triggers, wanted map[string]string) bool {
 	return true
 }
 
-// unknownEndpoint reports whether the endpoint of a group's cluster is among what is unknown of the group.
-func unknownEndpoint(unknown json.RawMessage) bool {
-	var of struct {
-		Cluster struct {
-			Endpoint bool `json:"endpoint"`
-		} `json:"cluster"`
-	}
-	return json.Unmarshal(unknown, &of) == nil && of.Cluster.Endpoint // true or false stand for a whole value
+// unknown reports whether an attribute of an object is known only after the apply.
+func (r resourceChange) unknown(object, attribute string) bool {
+	var objects, attributes map[string]json.RawMessage
+	var is bool // true or false stand for a whole value
+	return json.Unmarshal(r.Change.AfterUnknown, &objects) == nil &&
+		json.Unmarshal(objects[object], &attributes) == nil && json.Unmarshal(attributes[attribute], &is) == nil && is
 }

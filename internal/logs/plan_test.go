@@ -32,6 +32,11 @@ func TestTargetOf(t *testing.T) {
 		known := group("mnist", `{"name":"lab","engine":"`+engine+`"}`, `{"run":"7"}`)
 		return strings.TrimSuffix(known, "}}") + `,"after_unknown":{"cluster":{"endpoint":true}}}}`
 	}
+	// completing is a change to a group with this completion rule, of which this is unknown.
+	completing := func(rule, unknown string) string {
+		known := group("mnist", lab, `{"run":"7"},"completion":`+rule)
+		return strings.TrimSuffix(known, "}}") + `,"after_unknown":` + unknown + `}}`
+	}
 	run7 := target{
 		domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist", map[string]string{"run": "7"},
 	}
@@ -74,6 +79,15 @@ func TestTargetOf(t *testing.T) {
 			changes: []string{strings.Replace(changed(`"delete","create"`, `{"run":"7"}`, `{"run":"7"}`),
 				`"before":{"name":"mnist"`, `"before":{"name":"digits"`, 1)}, want: run7,
 		},
+		"a service": {
+			changes: []string{completing(`{"when":"never","deadline":null}`, `{"completion":{}}`)},
+			refused: "module.a.trainyard_group.mnist never completes",
+		},
+		"a service with a deadline": {changes: []string{completing(`{"when":"never","deadline":"1h"}`, "{}")}, want: run7},
+		"a service with an unknown deadline": {
+			changes: []string{completing(`{"when":"never"}`, `{"completion":{"deadline":true}}`)}, want: run7,
+		},
+		"an unknown completion": {changes: []string{completing("null", `{"completion":true}`)}, want: run7},
 		"two, one of which has no triggers": {
 			changes: []string{group("mnist", lab, "null"), group("b", lab, `{"run":"7"}`)},
 			refused: "choose one of b, mnist",

@@ -21,6 +21,15 @@ func (s foundGroup) isOf(triggers map[string]string) bool {
 	return includes(s.Document.Spec.Triggers, triggers)
 }
 
+// endless is why the log of a planned group can't be followed to its end.
+const endless = "never completes, so its log would be followed forever: set completion.when or completion.deadline"
+
+// endless reports whether the group neither completes nor fails.
+func (s foundGroup) endless() bool {
+	rule := s.Rule()
+	return rule.When == domain.WhenNever && rule.Deadline == 0
+}
+
 // chosen returns the members whose logs are written: those asked for, those that the completion rule names, or all.
 func (s foundGroup) chosen(o options) ([]string, error) {
 	var all []string
