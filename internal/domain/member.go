@@ -210,6 +210,20 @@ type Observed struct {
 	StopReason StopReason
 }
 
+// ByEnd orders members by when they ended, unknown times last. Of several that failed, the first one is more likely to
+// be the cause.
+func ByEnd(a, b Observed) int {
+	switch {
+	case a.FinishedAt != nil && b.FinishedAt != nil:
+		return a.FinishedAt.Compare(*b.FinishedAt)
+	case a.FinishedAt != nil:
+		return -1
+	case b.FinishedAt != nil:
+		return 1
+	}
+	return 0
+}
+
 // OutOfMemory is the end of an instance that exceeded its memory limit.
 type OutOfMemory struct {
 	At       time.Time `json:"at"`

@@ -116,12 +116,13 @@ func (rule CompletionRule) ended(byName map[string]Observed) (Progress, bool) {
 		return Progress{}, false
 	}
 	var completed, failed []string
+	var ends []Observed // of the failed
 	for _, name := range rule.Members {
-		switch byName[name].State {
+		switch o := byName[name]; o.State {
 		case StateCompleted:
 			completed = append(completed, name)
 		case StateFailed:
-			failed = append(failed, name)
+			failed, ends = append(failed, name), append(ends, o)
 		}
 	}
 	needed := len(rule.Members)
@@ -132,7 +133,7 @@ func (rule CompletionRule) ended(byName map[string]Observed) (Progress, bool) {
 	case len(completed) >= needed:
 		return Progress{Phase: PhaseCompleted}, true
 	case len(failed) > len(rule.Members)-needed:
-		first := byName[failed[0]]
+		first := slices.MinFunc(ends, ByEnd)
 		return Progress{PhaseFailed, fmt.Sprintf("failed: %s: %s", Enumerate(failed), first.LastError)}, true
 	}
 	return Progress{}, false

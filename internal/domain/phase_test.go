@@ -3,6 +3,7 @@ package domain
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -14,6 +15,13 @@ func restarting(name string) Observed { return Observed{Name: name, Run: 2, Stat
 
 func failed(name string) Observed {
 	return Observed{Name: name, Run: 2, State: StateFailed, LastError: "exit code 1 of " + name}
+}
+
+// at returns the member as ended at a second.
+func at(o Observed, second int64) Observed {
+	moment := time.Unix(second, 0)
+	o.FinishedAt = &moment
+	return o
 }
 
 func stopped(name string, reason StopReason) Observed {
@@ -118,6 +126,14 @@ func TestProgress(t *testing.T) {
 		{
 			"all failed", all, []Observed{running("ps"), failed("w1"), failed("w0")},
 			Progress{PhaseFailed, "failed: w0, w1: exit code 1 of w0"},
+		},
+		{
+			"all failed, the second first", all, []Observed{running("ps"), at(failed("w0"), 20), at(failed("w1"), 10)},
+			Progress{PhaseFailed, "failed: w0, w1: exit code 1 of w1"},
+		},
+		{
+			"all failed, one at an unknown time", all, []Observed{running("ps"), failed("w0"), at(failed("w1"), 10)},
+			Progress{PhaseFailed, "failed: w0, w1: exit code 1 of w1"},
 		},
 		{
 			"all but a stopped one", all, []Observed{running("ps"), completed("w0"), stopped("w1", StopFailed)},

@@ -65,13 +65,18 @@ func (s foundGroup) verdict() (ended bool, err error) {
 	return false, nil
 }
 
-// exitCode returns the exit code of the first member that prevented completion; 0 if none has one.
+// exitCode returns the exit code of the member that prevented completion, and of several the one that ended first; 0 if
+// none has one.
 func (s foundGroup) exitCode() int {
 	completing := s.Rule().Members
+	var failed []domain.Observed
 	for _, o := range reconcile.Present(s.Decision, s.observed) {
 		if o.State == domain.StateFailed && o.ExitCode != nil && slices.Contains(completing, o.Name) {
-			return *o.ExitCode
+			failed = append(failed, o)
 		}
 	}
-	return 0
+	if len(failed) == 0 {
+		return 0
+	}
+	return *slices.MinFunc(failed, domain.ByEnd).ExitCode
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -63,6 +64,11 @@ func TestVerdict(t *testing.T) {
 	other.Hash = "of another specification"
 	unknown := ended("mnist-worker-0", 1)
 	unknown.ExitCode = nil
+	at := func(o domain.Observed, second int64) domain.Observed {
+		moment := time.Unix(second, 0)
+		o.FinishedAt = &moment
+		return o
+	}
 	late := runs("mnist-worker-0")
 	late.State, late.StopReason = domain.StateStopped, domain.StopDeadline
 	for name, c := range map[string]struct {
@@ -89,6 +95,20 @@ func TestVerdict(t *testing.T) {
 		"one of all failed": {
 			observed: []domain.Observed{runs("mnist-ps-0"), ended("mnist-worker-0", 0), ended("mnist-worker-1", 5)},
 			when:     domain.WhenAll, ended: true, code: 5,
+		},
+		"all failed, the second first": {
+			observed: []domain.Observed{
+				at(ended("mnist-worker-0", 143), 20), at(ended("mnist-worker-1", 5), 10),
+			},
+			when: domain.WhenAll, ended: true, code: 5,
+		},
+		"all failed, one at an unknown time": {
+			observed: []domain.Observed{ended("mnist-worker-0", 143), at(ended("mnist-worker-1", 5), 10)},
+			when:     domain.WhenAll, ended: true, code: 5,
+		},
+		"all failed, nobody knows when": {
+			observed: []domain.Observed{ended("mnist-worker-0", 7), ended("mnist-worker-1", 5)},
+			when:     domain.WhenAll, ended: true, code: 7,
 		},
 		"without an exit code": {
 			observed: []domain.Observed{unknown}, when: domain.WhenChief, ended: true, code: 1,
