@@ -48,8 +48,10 @@ while IFS= read -r line; do
     exit 1
     ;;
   esac
-  if [ -n "${GITHUB_ACTIONS:-}" ] && [ -n "${line#*=}" ]; then
-    printf '::add-mask::%s\n' "${line#*=}" | sed 's/%/%25/g'
+  # A mask for a short value, such as 1 or true, would make the log unreadable.
+  setting=${line#*=}
+  if [ -n "${GITHUB_ACTIONS:-}" ] && [ "${#setting}" -ge 8 ]; then
+    printf '::add-mask::%s\n' "$setting" | sed 's/%/%25/g'
   fi
   export "${line?}"
 done <<END

@@ -114,7 +114,6 @@ func TestCIVariables(t *testing.T) {
 		}
 		for _, line := range []string{"DB-PASSWORD=hunter2", "hunter2", "2A=hunter2", "=hunter2", " A=hunter2"} {
 			code, output := run(shell, "A=b\n\n"+line, "GITHUB_ACTIONS=true")
-			_, output, _ = strings.Cut(output, "::add-mask::b\n")
 			want := "TRAINYARD_ENV: line 3 must be NAME=value; NAME has letters, digits and _, no digit first\n"
 			if code != 1 || output != want {
 				t.Errorf("%s, %s: exit code %d, and %q, want %q", shell, line, code, output, want)
@@ -123,14 +122,20 @@ func TestCIVariables(t *testing.T) {
 	}
 }
 
-// GitHub masks the values of variables. It reads %25, %0A and %0D in a command as other characters.
+// GitHub masks the values of variables, except for short ones such as 1, which would be masked in all of the log. It
+// reads %25, %0A and %0D in a command as other characters.
 func TestCIMasks(t *testing.T) {
-	env := []string{"GITHUB_ACTIONS=true", "TRAINYARD_ENV=A=100%25\nB=%0A%%\nC=\nD=plain \\n"}
+	env := []string{
+		"GITHUB_ACTIONS=true",
+		"TRAINYARD_ENV=A=12345%25\nB=%0A%%%%%\nC=\nD=plain \\n\nE=1\nF=seven77\nG=eight888",
+	}
+	const want = "::add-mask::12345%2525\n::add-mask::%250A%25%25%25%25%25\n::add-mask::plain \\n\n" +
+		"::add-mask::eight888\n"
 	for _, shell := range shells {
 		script := read(t, "examples/ci/scripts/credentials.sh")
 		_, output := runScript(t, shell, script, t.TempDir(), env, nil)
 		masks, _, _ := strings.Cut(output, "::stop-commands::")
-		if want := "::add-mask::100%2525\n::add-mask::%250A%25%25\n::add-mask::plain \\n\n"; masks != want {
+		if masks != want {
 			t.Errorf("%s masks %q, want %q", shell, masks, want)
 		}
 	}
