@@ -1,3 +1,9 @@
+# Without it, the first finding would be lost.
+if [ -z "${SLACK_WEBHOOK_URL:-}" ]; then
+  echo 'SLACK_WEBHOOK_URL is not set: pass the URL of an incoming webhook, as a secret' >&2
+  exit 1
+fi
+
 status=0
 {
   tf init -input=false && tf plan -input=false -lock-timeout=10m -detailed-exitcode -out="$work/plan"

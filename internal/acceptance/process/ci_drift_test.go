@@ -123,6 +123,26 @@ func TestCIDriftMessage(t *testing.T) {
 	}
 }
 
+// Without the URL of a webhook, the check fails even on a night on which nothing differs.
+func TestCIDriftWithoutWebhook(t *testing.T) {
+	for _, shell := range shells {
+		for _, env := range [][]string{nil, {"SLACK_WEBHOOK_URL="}} {
+			script := read(t, "examples/ci/scripts/credentials.sh") + read(t, "examples/ci/scripts/drift.sh")
+			code, output := runScript(t, shell, script, t.TempDir(), env, map[string]string{"terraform": "exit 0\n"})
+			if code != 1 || !strings.Contains(output, "SLACK_WEBHOOK_URL is not set") {
+				t.Errorf("%s, %q: exit code %d, not 1\n%s", shell, env, code, output)
+			}
+		}
+	}
+	// Among the variables of TRAINYARD_ENV, it is as good.
+	script := read(t, "examples/ci/scripts/credentials.sh") + read(t, "examples/ci/scripts/drift.sh")
+	env := []string{"TRAINYARD_ENV=SLACK_WEBHOOK_URL=http://127.0.0.1"}
+	if code, output := runScript(t, "sh", script, t.TempDir(), env,
+		map[string]string{"terraform": "exit 0\n"}); code != 0 {
+		t.Errorf("exit code %d\n%s", code, output)
+	}
+}
+
 // Slack is notified if what runs differs from the configuration or is unhealthy, and otherwise not.
 func TestAccDriftToSlack(t *testing.T) {
 	p := newProject(t, "service", "service", "drift-lab")
