@@ -9,13 +9,18 @@ program=$(find -L "$providers" -type f -name 'terraform-provider-trainyard*' | s
 set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
 set -- "$@" ${TRAINYARD_JUMP_HOST:+--jump-host "$TRAINYARD_JUMP_HOST"}
 "$program" "$@"
-"$program" "$@" --follow &
+"$program" "$@" --follow --applied "$work/applied" &
 follower=$!
 
 applied=0
 tf apply -input=false -lock-timeout=10m "$work/plan" || applied=$?
-# If the apply failed, the run may never start. If the run has already failed, its exit code is still used.
-[ "$applied" = 0 ] || kill "$follower" 2>/dev/null || true
+# After a successful apply, the follower has to find the run. After a failed one, it may never start; if it
+# has already failed, its exit code is still used.
+if [ "$applied" = 0 ]; then
+  : >"$work/applied"
+else
+  kill "$follower" 2>/dev/null || true
+fi
 followed=0
 wait "$follower" || followed=$?
 [ "$followed" != 0 ] || followed=$applied
