@@ -211,6 +211,29 @@ func TestCIDocuments(t *testing.T) {
 	}
 }
 
+// The state of a service is not that of a job: its address comes from another secret on GitHub, and on GitLab from
+// variables of the job, as the guide shows.
+func TestCIStates(t *testing.T) {
+	var submit, drift gitHubWorkflow
+	readYAML(t, filepath.Join(ciExamples, "github/submit.yml"), &submit)
+	readYAML(t, filepath.Join(ciExamples, "github/drift.yml"), &drift)
+	const name = "TRAINYARD_ENV"
+	job := submit.Jobs["train"].Secrets[name]
+	for _, step := range drift.Jobs["drift"].Steps {
+		if service := step.Env[name]; step.Run != "" && (job == "" || service == "" || job == service) {
+			t.Errorf("the job gets the state of %q, and the service that of %q", job, service)
+		}
+	}
+	guide := read(t, "templates/guides/continuous-integration.md")
+	_, shown, _ := strings.Cut(guide, "\n## The backend\n")
+	_, shown, _ = strings.Cut(shown, "```yaml\n")
+	shown, _, _ = strings.Cut(shown, "```\n")
+	var jobs map[string]struct{ Variables map[string]string }
+	if err := yaml.Unmarshal([]byte(shown), &jobs); err != nil || jobs["train"].Variables["TF_HTTP_ADDRESS"] == "" {
+		t.Errorf("the guide sets the state's address of no job: %v\n%s", err, shown)
+	}
+}
+
 // On GitLab, only the default branch is submitted, when it is pushed or its pipeline is run by hand. Other pipelines,
 // such as the schedule's that looks for drift, don't replace its job.
 func TestCIGitLabSubmits(t *testing.T) {

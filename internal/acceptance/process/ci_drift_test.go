@@ -153,7 +153,7 @@ func TestAccDriftToSlack(t *testing.T) {
 		"GitHub": gitHub(t, filepath.Join(ciExamples, "github/drift.yml"), "drift", map[string]string{
 			"github.server_url": "https://git.example.com", "github.repository": "lab/infra", "github.run_id": "17",
 			"secrets.TRAINYARD_SSH_KEY": "", "secrets.TRAINYARD_KNOWN_HOSTS": "",
-			"secrets.TRAINYARD_ENV": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
+			"secrets.TRAINYARD_ENV_SERVICE": variables, "secrets.SLACK_WEBHOOK_URL": hook.url,
 		}),
 		"GitLab": gitLab(t, filepath.Join(ciExamples, "gitlab/drift.yml"), "drift", map[string]string{
 			"CI_PIPELINE_SOURCE": "schedule", "CI_JOB_URL": link, "TRAINYARD_ENV": variables,
