@@ -34,7 +34,8 @@ type fake struct {
 // rest embeds the engine one level deeper, so that the store's methods take precedence.
 type rest struct{ engine.Engine }
 
-func (f *fake) Traits() engine.Traits                                      { return engine.Traits{StateDir: f.stateDir} }
+func (f *fake) Traits() engine.Traits { return engine.Traits{StateDir: f.stateDir} }
+
 func (f *fake) Snapshot() engine.Engine                                    { return f }
 func (f *fake) Observe(context.Context, string) ([]domain.Observed, error) { return f.observed, nil }
 func (*fake) Watch(context.Context) (<-chan struct{}, error)               { return make(chan struct{}), nil }
@@ -272,8 +273,8 @@ func TestFollowAppliedUnreachable(t *testing.T) {
 	})
 }
 
-// TestFollowEndless: a planned group that never completes is an error once it is found, unless it has a deadline. Others
-// may be followed: somebody watches.
+// TestFollowEndless: a planned group that never completes is an error once it is found, unless it has a deadline.
+// Others may be followed: somebody watches.
 func TestFollowEndless(t *testing.T) {
 	planned, hour := map[string]string{"run": "7"}, domain.Duration(time.Hour)
 	for name, c := range map[string]struct {
@@ -281,7 +282,9 @@ func TestFollowEndless(t *testing.T) {
 		deadline *domain.Duration
 		endless  bool
 	}{
-		"planned": {triggers: planned, endless: true}, "with a deadline": {triggers: planned, deadline: &hour}, "present": {},
+		"planned":         {triggers: planned, endless: true},
+		"with a deadline": {triggers: planned, deadline: &hour},
+		"present":         {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -295,7 +298,8 @@ func TestFollowEndless(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
 				err := follow.run(ctx)
-				if endless := err != nil && strings.Contains(err.Error(), "group mnist never completes"); endless != c.endless {
+				endless := err != nil && strings.Contains(err.Error(), "group mnist never completes")
+				if endless != c.endless {
 					t.Errorf("it ends with %v", err)
 				}
 			})

@@ -38,10 +38,11 @@ func TestTargetOf(t *testing.T) {
 		return strings.TrimSuffix(known, "}}") + `,"after_unknown":` + unknown + `}}`
 	}
 	run7 := target{
-		domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist", map[string]string{"run": "7"},
+		domain.ClusterRef{Name: "lab", Engine: "swarm", Endpoint: "ssh://ops@gpu1"}, "mnist",
+		map[string]string{"run": "7"},
 	}
-	const kept = "module.a.trainyard_group.mnist changes, but none of its triggers that are known before apply do, so " +
-		"its next run can't be told apart from its last: add one that changes with each run"
+	const kept = "module.a.trainyard_group.mnist changes, but none of its triggers that are known before apply do, " +
+		"so its next run can't be told apart from its last: add one that changes with each run"
 	engines := engine.Registry{"process": {Default: true}, "swarm": {Schemes: []string{"ssh"}}}
 	const deleted = `{"address":"trainyard_group.old","mode":"managed","type":"trainyard_group","change":{"actions":["delete"],"after":null,"after_unknown":false}}`
 	const data = `{"address":"data.trainyard_group.mnist","mode":"data","type":"trainyard_group","change":{"after":{"name":"other"}}}`
@@ -83,7 +84,9 @@ func TestTargetOf(t *testing.T) {
 			changes: []string{completing(`{"when":"never","deadline":null}`, `{"completion":{}}`)},
 			refused: "module.a.trainyard_group.mnist never completes",
 		},
-		"a service with a deadline": {changes: []string{completing(`{"when":"never","deadline":"1h"}`, "{}")}, want: run7},
+		"a service with a deadline": {
+			changes: []string{completing(`{"when":"never","deadline":"1h"}`, "{}")}, want: run7,
+		},
 		"a service with an unknown deadline": {
 			changes: []string{completing(`{"when":"never"}`, `{"completion":{"deadline":true}}`)}, want: run7,
 		},

@@ -100,6 +100,13 @@ func TestAccSubmit(t *testing.T) {
 				t.Fatalf("exit code %d\n%s", code, output)
 			}
 			shown(t, output, "No changes", "\nepoch 40 loss", "\nthe loss is")
+
+			// With another target, it would have to start another, which the same triggers don't tell apart.
+			code, output = p.wait(p.start(job, "TF_VAR_target=1"))
+			if code != 1 || strings.Contains(output, "\nepoch 40 loss") {
+				t.Errorf("exit code %d, or it shows the log of the run before\n%s", code, output)
+			}
+			shown(t, output, "none of its triggers that are known before apply do")
 		})
 	}
 }
@@ -212,6 +219,22 @@ func (p *project) applying(r *running) (terraform, provider int) {
 	return terraform, provider
 }
 
+// If the provider keeps its clusters elsewhere than the follower looks for them, the pipeline ends with the reason.
+func TestAccSubmitElsewhere(t *testing.T) {
+	elsewhere := t.TempDir() // lives longer than the project
+	p := newProject(t, "job", "train", "ci-lab")
+	p.must(os.WriteFile(filepath.Join(p.repository, "train/provider.tf"),
+		[]byte("provider \"trainyard\" {\n  state_dir = \""+elsewhere+"\"\n}\n"), 0o600))
+	p.commit()
+	code, output := p.wait(p.start(p.submissions("1")["GitHub"]))
+	if code != 1 {
+		t.Errorf("exit code %d\n%s", code, output)
+	}
+	shown(t, output, "Apply complete!",
+		"its run of group job is not in cluster ci-lab (engine process, "+p.files.Root+"): ",
+		"set TRAINYARD_STATE_DIR to the same folder")
+}
+
 // Without triggers the log can't be followed, so nothing is applied; a failed apply is no success.
 func TestAccSubmitRefuses(t *testing.T) {
 	p := newProject(t, "job", "train", "ci-lab")
@@ -227,6 +250,14 @@ func TestAccSubmitRefuses(t *testing.T) {
 		t.Errorf("without triggers, exit code %d\n%s", code, output)
 	}
 	shown(t, output, "trainyard_group.job has no triggers that are known before apply")
+
+	endless := with("job_override.tf",
+		"resource \"trainyard_group\" \"job\" {\n  completion = { when = \"never\" }\n}\n")
+	code, output = p.wait(p.start(endless))
+	if code == 0 || !p.backend.empty() {
+		t.Errorf("for a service, exit code %d\n%s", code, output)
+	}
+	shown(t, output, "trainyard_group.job never completes")
 
 	// The job fails at once. The apply fails because of it, or because of what comes after it.
 	with("job_override.tf", `
