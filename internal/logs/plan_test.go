@@ -46,6 +46,7 @@ func TestTargetOf(t *testing.T) {
 	engines := engine.Registry{"process": {Default: true}, "swarm": {Schemes: []string{"ssh"}}}
 	const deleted = `{"address":"trainyard_group.old","mode":"managed","type":"trainyard_group","change":{"actions":["delete"],"after":null,"after_unknown":false}}`
 	const data = `{"address":"data.trainyard_group.mnist","mode":"data","type":"trainyard_group","change":{"after":{"name":"other"}}}`
+	const foreign = `{"address":"aws_ecs_service.a","mode":"managed","type":"aws_ecs_service","change":{"after":{"cluster":"arn"}}}`
 	const cluster = `{"address":"trainyard_cluster.lab","mode":"managed","type":"trainyard_cluster","change":{"after":{"name":"lab"}}}`
 	for name, c := range map[string]struct {
 		changes []string
@@ -54,7 +55,7 @@ func TestTargetOf(t *testing.T) {
 		refused string
 	}{
 		"the only one": {
-			changes: []string{cluster, deleted, data, group("mnist", lab, `{"run":"7"}`)},
+			changes: []string{cluster, deleted, data, foreign, group("mnist", lab, `{"run":"7"}`)},
 			want:    run7,
 		},
 		"one of two": {
