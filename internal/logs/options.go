@@ -18,11 +18,11 @@ chief, or of all members if none does.
   terraform show -json PLAN | terraform-provider-trainyard logs --plan - --follow [GROUP]
 
 With --follow, prints new lines until the group has ended. The exit code is 0 if the group completed, otherwise that of
-the member that failed.
+the member that failed first.
 
 With --plan, takes cluster and group from a plan, and prints the log of the run that applying it starts; GROUP is needed
-only if the plan has several. Without --follow, prints the names of the group and its cluster instead. The group is
-awaited until it has been applied; once the file of --applied exists, a missing group is an error.
+only if the plan has several. The run is awaited; once the file of --applied exists, a missing run is an error. Without
+--follow, prints the names of the group and its cluster instead.
 
 `
 
