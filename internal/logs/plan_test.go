@@ -18,10 +18,10 @@ func group(name, cluster, triggers string) string {
 		name + `","cluster":` + cluster + `,"triggers":` + triggers + `}}}`
 }
 
-// changed returns the same with these actions, and these triggers before the apply.
-func changed(actions, before, after string) string {
+// changed returns the same with these actions, and with these triggers before the apply and those of run 7 after it.
+func changed(actions, before string) string {
 	const lab = `{"name":"lab","engine":"swarm","endpoint":"ssh://ops@gpu1"}`
-	return strings.Replace(group("mnist", lab, after), `"actions":["update"]`, `"actions":[`+actions+
+	return strings.Replace(group("mnist", lab, `{"run":"7"}`), `"actions":["update"]`, `"actions":[`+actions+
 		`],"before":{"name":"mnist","cluster":`+lab+`,"triggers":`+before+`}`, 1)
 }
 
@@ -63,22 +63,22 @@ func TestTargetOf(t *testing.T) {
 			group:   "other",
 			want:    target{domain.ClusterRef{Name: "lab", Engine: "process"}, "other", map[string]string{"run": "8"}},
 		},
-		"other triggers": {changes: []string{changed(`"update"`, `{"run":"6"}`, `{"run":"7"}`)}, want: run7},
+		"other triggers": {changes: []string{changed(`"update"`, `{"run":"6"}`)}, want: run7},
 		"one more trigger": {
-			changes: []string{changed(`"update"`, `{"commit":"abc"}`, `{"run":"7"}`)}, want: run7,
+			changes: []string{changed(`"update"`, `{"commit":"abc"}`)}, want: run7,
 		},
-		"no change": {changes: []string{changed(`"no-op"`, `{"run":"7"}`, `{"run":"7"}`)}, want: run7},
+		"no change": {changes: []string{changed(`"no-op"`, `{"run":"7"}`)}, want: run7},
 		"the same triggers": {
-			changes: []string{changed(`"update"`, `{"run":"7"}`, `{"run":"7"}`)}, refused: kept,
+			changes: []string{changed(`"update"`, `{"run":"7"}`)}, refused: kept,
 		},
 		"the same triggers, and unknown ones": {
-			changes: []string{changed(`"update"`, `{"run":"7","image":"a"}`, `{"run":"7"}`)}, refused: kept,
+			changes: []string{changed(`"update"`, `{"run":"7","image":"a"}`)}, refused: kept,
 		},
 		"replaced with the same triggers": {
-			changes: []string{changed(`"delete","create"`, `{"run":"7"}`, `{"run":"7"}`)}, refused: kept,
+			changes: []string{changed(`"delete","create"`, `{"run":"7"}`)}, refused: kept,
 		},
 		"renamed with the same triggers": {
-			changes: []string{strings.Replace(changed(`"delete","create"`, `{"run":"7"}`, `{"run":"7"}`),
+			changes: []string{strings.Replace(changed(`"delete","create"`, `{"run":"7"}`),
 				`"before":{"name":"mnist"`, `"before":{"name":"digits"`, 1)}, want: run7,
 		},
 		"a service": {
