@@ -110,7 +110,8 @@ output "tensorboard" { value = module.pricing.tensorboard }
 		if err != nil {
 			t.Fatal(err)
 		}
-		if content, err := s.fetch(host, port, data); err != nil || json.Unmarshal(content, &runs) != nil || len(runs) < shown {
+		content, err := s.fetch(host, port, data)
+		if err != nil || json.Unmarshal(content, &runs) != nil || len(runs) < shown {
 			t.Errorf("at its published port, TensorBoard answers %s, %v", content, err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// TestHaltNoticedLate: a runtime refuses to halt or resume a container again when its Engine has not noticed yet that it
-// is.
+// TestHaltNoticedLate: a runtime refuses to halt or resume a container a second time, when its Engine has not noticed
+// the first yet.
 func TestHaltNoticedLate(t *testing.T) {
 	const (
 		halted  = "Cannot pause container c: cannot pause a paused container: unknown"
