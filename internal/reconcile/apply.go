@@ -101,8 +101,11 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 	if err := r.converge(ctx, d, observed); err != nil {
 		return d, err
 	}
-	d, err := r.roll(ctx, d, observed)
+	d, err := r.release(ctx, d)
 	if err != nil {
+		return d, err
+	}
+	if d, err = r.roll(ctx, d, observed); err != nil {
 		return d, err
 	}
 	if d, err = r.await(ctx, d, domain.PhaseRunning, asTheyAre); err != nil {
@@ -112,6 +115,17 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 	if d.Document, err = r.finish(ctx, d.Document); err == nil {
 		r.pruneFilesAfter(ctx)
 	}
+	return d, err
+}
+
+// release stores that removed members are gone. It does not wait for the others to run, as they may fail.
+func (r Reconciler) release(ctx context.Context, d Decision) (_ Decision, err error) {
+	places := d.places()
+	if len(places) == len(d.Document.Assignments) {
+		return d, nil
+	}
+	d.Document.Assignments = places
+	d.Document, err = engine.Put(ctx, r.Engine, d.Document)
 	return d, err
 }
 
@@ -145,6 +159,7 @@ func (r Reconciler) allocateBy(
 	if err != nil {
 		return Decision{}, nil, err
 	}
+	places := view.Groups[spec.Name].Assignments
 	if back != nil {
 		earlier := *back
 		earlier.Revision = view.Groups[spec.Name].Revision
@@ -179,6 +194,7 @@ func (r Reconciler) allocateBy(
 		return Decision{}, nil, err
 	}
 	decision.Document.Applying = true
+	decision.Document.Assignments = decision.withLeaving(places, observed)
 	decision.Document, err = engine.Put(ctx, r.Engine, decision.Document)
 	return decision, observed, err
 }

@@ -379,3 +379,29 @@ func (d Decision) names() []string {
 	}
 	return names
 }
+
+// places returns the assignments of the members, without those of members that are being removed.
+func (d Decision) places() map[string]domain.Assignment {
+	places := make(map[string]domain.Assignment, len(d.Members))
+	for _, m := range d.Members {
+		if at, placed := d.Document.Assignments[m.Name]; placed {
+			places[m.Name] = at
+		}
+	}
+	return places
+}
+
+// withLeaving returns the assignments with the stored ones of observed members that the decision removes: they hold
+// their places until they are gone.
+func (d Decision) withLeaving(
+	stored map[string]domain.Assignment, observed []domain.Observed,
+) map[string]domain.Assignment {
+	all := maps.Clone(d.Document.Assignments)
+	for _, o := range observed {
+		at, had := stored[o.Name]
+		if _, stays := all[o.Name]; had && !stays {
+			all[o.Name] = at
+		}
+	}
+	return all
+}

@@ -157,10 +157,11 @@ func (r Reconciler) moveBy(
 		}
 		return d, &UnplacedError{Group: name, Members: members, Hosts: slices.Sorted(maps.Keys(troubles)), Cause: err}
 	}
-	if maps.Equal(next.Assignments, decision.Document.Assignments) {
+	places := decision.withLeaving(next.Assignments, group.Observed) // an apply may have died
+	if maps.Equal(next.Assignments, places) {
 		return group.Decision, nil // the hosts are back
 	}
-	next.Assignments = decision.Document.Assignments
+	next.Assignments = places
 	if started := startOf(next, group.Observed); next.Spec.RestartScope == domain.ScopeGroup && !started.IsZero() {
 		next.Resume(started)
 	}

@@ -247,10 +247,7 @@ func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Ob
 		return err
 	}
 	next := d.Document
-	next.Scaling, next.Assignments = false, make(map[string]domain.Assignment, len(d.Members))
-	for _, m := range d.Members {
-		next.Assignments[m.Name] = d.Document.Assignments[m.Name]
-	}
+	next.Scaling, next.Assignments = false, d.places()
 	_, err := r.finish(ctx, next)
 	return err
 }

@@ -241,5 +241,9 @@ func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string
 	case !keep.Resume:
 		return keep.Next, nil
 	}
-	return keep.Next, r.converge(ctx, group.Decision, group.Observed)
+	if err := r.converge(ctx, group.Decision, group.Observed); err != nil {
+		return keep.Next, err
+	}
+	_, err = r.release(ctx, group.Decision) // of an apply that has died
+	return keep.Next, err
 }
