@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -43,7 +44,7 @@ func (s *sweeper) settle(ctx context.Context, observed []domain.Observed, now ti
 		if f.document.Ending {
 			continue
 		}
-		s.forgetGone(f)
+		s.forgetGone(f, members[name], now)
 		if err := s.settleRuns(ctx, f, members[name], lost, beside, now); err != nil {
 			return err
 		}
@@ -55,14 +56,21 @@ func (s *sweeper) settle(ctx context.Context, observed []domain.Observed, now ti
 	return s.removeOthers(ctx, members, now)
 }
 
-// forgetGone forgets the runs that a sweep no longer has, with their logs.
-func (s *sweeper) forgetGone(f *followedSweep) {
-	for key := range f.record.Runs() {
-		if _, stays := f.spec.Runs[key]; !stays {
+// forgetGone forgets the runs that a sweep no longer has, with their logs. Until their members have ended, it keeps
+// where these are, as they occupy that.
+func (s *sweeper) forgetGone(f *followedSweep, members map[string]domain.Observed, now time.Time) {
+	for key, run := range f.record.Runs() {
+		if _, stays := f.spec.Runs[key]; stays {
+			continue
+		}
+		name := domain.RunName(f.spec.Name, key)
+		if o, there := members[name]; !there || o.State.Ended() || run.Assignment == nil {
 			f.record.Forget(key)
-			s.peaks.take(domain.RunName(f.spec.Name, key))
+			s.peaks.take(name)
 			s.stirred = true
 			f.logless = append(f.logless, key)
+		} else if kept := sweep.Removed(run, now); !reflect.DeepEqual(kept, run) {
+			s.remember(f, key, kept, now)
 		}
 	}
 }
@@ -243,15 +251,15 @@ func (s *sweeper) removeOthers(
 	for name, f := range s.sweeps {
 		left := len(f.leaving)
 		f.leaving = map[string]domain.Assignment{}
-		if f.document.Ending {
-			continue
-		}
 		for member, o := range members[name] {
 			run := f.record.Runs()[o.Role]
 			if run.Active() && run.Batch == o.Run {
 				continue
 			}
-			there[member], f.leaving[o.Role] = true, leavingAt(o, run)
+			there[member], f.leaving[o.Role] = true, sweep.LeavingAt(o, run)
+			if f.document.Ending {
+				continue // its destroy removes them
+			}
 			if removedAt, is := s.removed[member]; !is || now.Sub(removedAt) >= removeAgain || now.Before(removedAt) {
 				remove = append(remove, member)
 				s.removed[member] = now
@@ -289,17 +297,6 @@ func (s *sweeper) tidy(ctx context.Context, now time.Time) (next time.Time, err 
 		f.littered, f.tidied = false, now
 	}
 	return next, nil
-}
-
-// leavingAt returns what a member that is being removed occupies: nothing if it has ended.
-func leavingAt(o domain.Observed, run domain.Run) domain.Assignment {
-	switch {
-	case o.State.Ended():
-		return domain.Assignment{}
-	case run.Assignment != nil:
-		return *run.Assignment
-	}
-	return domain.Assignment{Host: o.Host}
 }
 
 // dropLogs deletes the logs of runs that their sweeps no longer have.

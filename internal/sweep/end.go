@@ -109,6 +109,22 @@ func Outdated(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, now 
 	}
 }
 
+// anew returns what is left of a run that starts over: the ends to report, and where its member may still be.
+func anew(run domain.Run, now time.Time) domain.Run {
+	left := domain.Run{Reports: run.Reports}
+	if run.Assignment != nil {
+		left.Assignment, left.FinishedAt = run.Assignment, cmp.Or(run.FinishedAt, &now)
+	}
+	return left
+}
+
+// Removed returns what is kept of a run that its sweep no longer has: where its member may still be.
+func Removed(run domain.Run, now time.Time) domain.Run {
+	run = anew(run, now)
+	run.State, run.Reports = domain.RunQueued, nil
+	return run
+}
+
 // waiting returns the state in which a run waits to start again: one that a user has paused stays so.
 func waiting(run domain.Run) domain.RunState {
 	if run.State == domain.RunPaused {
@@ -120,7 +136,7 @@ func waiting(run domain.Run) domain.RunState {
 // Cancelled returns a run that is not to start, or not to continue.
 func Cancelled(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, why string, now time.Time) domain.Run {
 	if run.State == "" || Stale(doc, own, run) {
-		run = domain.Run{Reports: run.Reports}
+		run = anew(run, now)
 	}
 	if run.Active() {
 		run.FinishedAt = &now

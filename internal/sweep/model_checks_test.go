@@ -47,6 +47,9 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 		}
 		for _, uuid := range at.GPUs.UUIDs() {
 			users[uuid]++
+			if needs.GPUs == nil { // it holds all of it
+				needs.GPUs = &domain.GPURequest{MemoryMiB: 10_000}
+			}
 			onDevice[uuid] += max(1, int(needs.GPUs.MemoryMiB+999)/1000)
 		}
 	}
@@ -67,6 +70,12 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 					}
 				}
 			}
+		}
+	}
+	for _, m := range l.members { // that are about to end
+		run := m.sweep.record.Runs()[m.key]
+		if !m.observed.State.Ended() && (!run.Active() || run.Batch != m.batch) {
+			take(m.at, domain.RunNeeds{Resources: m.sweep.spec.Resources, GPUs: m.sweep.spec.GPUs})
 		}
 	}
 	seen := map[string]bool{}

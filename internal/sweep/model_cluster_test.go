@@ -154,7 +154,8 @@ func (l *lab) apply(s *labSweep) {
 			drawn.Progress
 		s.level = 1 + l.rnd.IntN(3)
 	case 7:
-		if l.chance(30) { // destroyed and created again, with a part of it left
+		if l.chance(30) { // destroyed, which ends its members, and created again, with a part of it left
+			maps.DeleteFunc(l.members, func(_ string, m *labMember) bool { return m.sweep == s })
 			s.create(l)
 			l.event = true
 			return

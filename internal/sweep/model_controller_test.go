@@ -75,7 +75,12 @@ func (l *lab) settle(s *labSweep) {
 	for _, key := range slices.Sorted(maps.Keys(runs)) {
 		run, own := runs[key], s.spec.Run(key)
 		if _, stays := s.spec.Runs[key]; !stays {
-			s.record.Forget(key)
+			m := l.members[domain.RunName(s.spec.Name, key)]
+			if m == nil || m.observed.State.Ended() || run.Assignment == nil {
+				s.record.Forget(key)
+			} else {
+				s.record.Set(key, Removed(run, now))
+			}
 			continue
 		}
 		if !run.Active() {
@@ -144,13 +149,11 @@ func (l *lab) removeOthers(s *labSweep) {
 		if m.sweep != s {
 			continue
 		}
-		if run := s.record.Runs()[m.key]; run.Active() && run.Batch == m.batch {
+		run := s.record.Runs()[m.key]
+		if run.Active() && run.Batch == m.batch {
 			continue
 		}
-		s.leaving[m.key] = m.at
-		if m.observed.State.Ended() {
-			s.leaving[m.key] = domain.Assignment{}
-		}
+		s.leaving[m.key] = LeavingAt(m.observed, run)
 		if m.goes == 0 {
 			m.goes = l.age + time.Duration(l.rnd.IntN(3000))*time.Millisecond + 1
 		}

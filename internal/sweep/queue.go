@@ -14,6 +14,17 @@ func (q Queue) occupancy() domain.GroupDocument {
 	return doc
 }
 
+// LeavingAt returns what a member occupies that belongs to no active run: nothing if it has ended.
+func LeavingAt(o domain.Observed, run domain.Run) domain.Assignment {
+	switch {
+	case o.State.Ended():
+		return domain.Assignment{}
+	case run.Assignment != nil:
+		return *run.Assignment
+	}
+	return domain.Assignment{Host: o.Host}
+}
+
 // Waits reports whether any run of the sweep waits to be started.
 func (q Queue) Waits() bool {
 	for _, key := range q.Keys {

@@ -13,7 +13,8 @@ func Wished(
 ) domain.Run {
 	state := Now(doc, own, run).State
 	if Now(doc, own, run).State != run.State {
-		run = domain.Run{State: domain.RunQueued, Revision: doc.Revision, Seal: Seal(own), Reports: run.Reports}
+		run = anew(run, now)
+		run.State, run.Revision, run.Seal = domain.RunQueued, doc.Revision, Seal(own)
 	}
 	switch {
 	case wish == domain.WishCancel && !state.Ended():

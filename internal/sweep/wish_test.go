@@ -65,6 +65,10 @@ func TestWished(t *testing.T) {
 			if got.State != want {
 				t.Errorf("%s a run that is %s: it is %s, want %s", wish, name, got.State, want)
 			}
+			if got.Assignment != run.Assignment {
+				t.Errorf("%s a run that is %s: its member, which may still be there, is at %v", wish, name,
+					got.Assignment)
+			}
 			if Stale(doc, own, got) {
 				t.Errorf("%s a run that is %s: it starts anew: %+v", wish, name, got)
 			}
