@@ -22,7 +22,7 @@ type View struct {
 	Inventory engine.Inventory
 	// Groups are the documents of the cluster's groups by name.
 	Groups map[string]domain.GroupDocument
-	// Sweeps are the resources that active runs of sweeps hold, as a group document for each sweep.
+	// Sweeps are the resources that runs of sweeps hold, active or about to end, as a group document for each sweep.
 	Sweeps map[string]domain.GroupDocument
 	// Stored are the groups and sweeps as they were read. A plan takes those that it destroys out of Groups and Sweeps,
 	// though their members run until the apply.

@@ -12,11 +12,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// pooledOf is [pooled] with this many workers.
-func pooledOf(name string, workers int) domain.Group {
+// onePooled is [pooled] with a single worker.
+func onePooled(name string) domain.Group {
 	spec := pooled(name)
-	role("worker", func(r *domain.Role) { r.Replicas = &workers })(&spec)
+	role("worker", func(r *domain.Role) { r.Replicas = new(1) })(&spec)
 	return spec
+}
+
+// groupTakes reports whether another group gets a GPU.
+func groupTakes(t *testing.T, f *fake) bool {
+	t.Helper()
+	err := reconcile.Reconciler{Engine: f}.Update(within(t), onePooled("other"))
+	if err != nil && !strings.Contains(err.Error(), "Not enough GPUs") {
+		t.Error(err)
+	}
+	return err == nil
 }
 
 // runsOnGPUs is a sweep of runs with a device of the pool "p" each.
@@ -49,18 +59,12 @@ func startRuns(t *testing.T, r reconcile.Reconciler, name string) (started []str
 func TestGPUsOfLeavingMembers(t *testing.T) {
 	errDead := errors.New("dead")
 	takers := map[string]func(t *testing.T, f *fake) (taken bool){
-		"a group": func(t *testing.T, f *fake) bool {
-			err := reconcile.Reconciler{Engine: f}.Update(within(t), pooledOf("other", 1))
-			if err != nil && !strings.Contains(err.Error(), "Not enough GPUs") {
-				t.Error(err)
-			}
-			return err == nil
-		},
+		"a group": groupTakes,
 		"runs": func(t *testing.T, f *fake) bool {
 			return slices.Contains(startRuns(t, reconcile.Reconciler{Engine: f, Controller: true}, "lr"), "r0")
 		},
 	}
-	renamed := pooledOf("mnist", 1)
+	renamed := onePooled("mnist")
 	renamed.Roles = map[string]domain.Role{"trainer": renamed.Roles["worker"]}
 	renamed.Framework = "none"
 	goesBack := pooled("mnist")
@@ -70,11 +74,11 @@ func TestGPUsOfLeavingMembers(t *testing.T) {
 		dies          bool
 		plays         map[string][]play
 	}{
-		"shrinks":               {before: pooled("mnist"), after: pooledOf("mnist", 1)},
-		"dies while it shrinks": {before: pooled("mnist"), after: pooledOf("mnist", 1), dies: true},
+		"shrinks":               {before: pooled("mnist"), after: onePooled("mnist")},
+		"dies while it shrinks": {before: pooled("mnist"), after: onePooled("mnist"), dies: true},
 		"renames a role":        {before: pooled("mnist"), after: renamed},
 		"rolls back": {
-			before: pooledOf("mnist", 1), after: goesBack,
+			before: onePooled("mnist"), after: goesBack,
 			plays: map[string][]play{"mnist-worker-1": {{cannotStart(1)}}},
 		},
 	} {
@@ -135,13 +139,13 @@ func TestGPUsOfRemovedMembersOfFailedApply(t *testing.T) {
 	r := reconcile.Reconciler{Engine: f}
 	must(t, r.Update(within(t), pooled("mnist")))
 	f.plays["mnist-worker-0"] = []play{{cannotStart(1)}}
-	one := pooledOf("mnist", 1)
+	one := onePooled("mnist")
 	one.Env = map[string]string{"RATE": "1"}
 	var failure *reconcile.MemberError
 	if err := r.Update(within(t), one); !errors.As(err, &failure) {
 		t.Fatalf("its worker fails: %v", err)
 	}
-	must(t, r.Update(within(t), pooledOf("other", 1)))
+	must(t, r.Update(within(t), onePooled("other")))
 }
 
 // A controller that restarts a group removes what a dead apply did not, and frees its GPU.
@@ -150,7 +154,7 @@ func TestGPUsOfMembersThatControllerRemoves(t *testing.T) {
 	f.traits.MemberAddress = addressed
 	withPool("GPU-a4", "GPU-a5")(f)
 	r := reconcile.Reconciler{Engine: f}
-	two, one := pooled("mnist"), pooledOf("mnist", 1)
+	two, one := pooled("mnist"), onePooled("mnist")
 	asAWhole(&two)
 	asAWhole(&one)
 	must(t, r.Update(within(t), two))
@@ -166,5 +170,99 @@ func TestGPUsOfMembersThatControllerRemoves(t *testing.T) {
 	}
 	f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 1, 0) })
 	f.keepAll(t)
-	must(t, r.Update(within(t), pooledOf("other", 1)))
+	must(t, r.Update(within(t), onePooled("other")))
+}
+
+// Neither groups nor policies get the GPU of a run whose member has yet to end, whatever became of the run.
+func TestGPUsOfLeavingRuns(t *testing.T) {
+	type ends func(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) domain.Run
+	outdated := func(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) domain.Run {
+		return sweep.Outdated(doc, own, run, epoch)
+	}
+	lost := func(_ domain.SweepDocument, _ domain.RunSpec, run domain.Run) domain.Run {
+		return sweep.Lost(run, "host a is down", epoch)
+	}
+	cancelled := func(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) domain.Run {
+		return sweep.Cancelled(doc, own, run, "cancelled by ada", epoch)
+	}
+	removed := func(_ domain.SweepDocument, _ domain.RunSpec, run domain.Run) domain.Run {
+		return sweep.Removed(run, epoch)
+	}
+	takers := map[string]func(t *testing.T, f *fake) (taken bool){
+		"a group": groupTakes,
+		"a policy": func(t *testing.T, f *fake) bool {
+			done, _, err := reconcile.Reconciler{Engine: f}.Scale(within(t), scaling(1, 2))
+			must(t, err)
+			return done.To == 2
+		},
+		"a member whose host is lost": func(t *testing.T, f *fake) bool {
+			f.lose(f.document(t, "mnist").Assignments["mnist-worker-0"].Host)
+			_, err := reconcile.Reconciler{Engine: f, Controller: true}.Keep(within(t), "mnist")
+			if _, unplaced := errors.AsType[*reconcile.UnplacedError](err); err != nil && !unplaced {
+				t.Error(err)
+			}
+			return err == nil
+		},
+	}
+	for name, test := range map[string]struct {
+		key   string
+		state domain.RunState
+		ends  ends
+		// over is set if its member has ended, but is still there.
+		over bool
+	}{
+		"cancelled":              {key: "r0", ends: cancelled},
+		"outdated":               {key: "r0", ends: outdated},
+		"paused, then lost":      {key: "r0", state: domain.RunPaused, ends: lost},
+		"taken out of its sweep": {key: "gone", ends: removed},
+		"cancelled, and ended":   {key: "r0", ends: cancelled, over: true},
+	} {
+		for by, take := range takers {
+			t.Run(name+", and "+by+" would take it", func(t *testing.T) {
+				f := newFake()
+				f.traits.MemberAddress = addressed
+				f.gpus = []map[string]domain.HostGPUs{dgx()}
+				r := reconcile.Reconciler{Engine: f}
+				putPool(t, r, domain.GPUPool{
+					Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4"}, "b": {"GPU-b0"}},
+				}, true)
+				mnist := onePooled("mnist")
+				must(t, r.Update(within(t), mnist))
+				undeclared(&mnist)
+				must(t, r.Update(within(t), mnist))
+				_, err := r.PutSweep(within(t), runsOnGPUs("lr", "r0"), true)
+				must(t, err)
+
+				at := domain.Assignment{Host: "a", Port: 20_000, GPUs: "GPU-a4"}
+				if f.document(t, "mnist").Assignments["mnist-worker-0"].Host == "a" {
+					at.Host, at.GPUs = "b", "GPU-b0"
+				}
+				doc, own := documents[domain.SweepDocument](f)["lr"], domain.RunSpec{Key: test.key}
+				run := sweep.Start(doc, own, domain.Run{}, at, 1, epoch)
+				if test.state != "" {
+					run.State = test.state
+				}
+				set(f, domain.SweepRecord{
+					Header: domain.Header{Revision: 1}, Sweep: "lr", Part: "0", ID: doc.ID,
+					Runs: map[string]domain.Run{test.key: test.ends(doc, own, run)},
+				})
+				o := domain.Observed{
+					Name: domain.RunName("lr", test.key), Group: "lr", Role: test.key, Host: at.Host, Run: 1,
+					State: domain.StateRunning,
+				}
+				if test.over {
+					o.State = domain.StateStopped
+				}
+				f.members[o.Name] = &actor{observed: o}
+
+				if taken := take(t, f); taken != test.over {
+					t.Fatalf("it is taken: %t", taken)
+				}
+				delete(f.members, o.Name)
+				if !test.over && !take(t, f) {
+					t.Error("it can't be taken once its member is gone")
+				}
+			})
+		}
+	}
 }

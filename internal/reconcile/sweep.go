@@ -102,7 +102,8 @@ func (r Reconciler) remembered(ctx context.Context, doc domain.SweepDocument) (m
 	return sweep.Remembered(doc, records), nil
 }
 
-// occupiedBySweeps returns what the active runs of all sweeps occupy, as group documents.
+// occupiedBySweeps returns what the runs of all sweeps occupy, as group documents: the active ones, and those whose
+// members have yet to end. It observes members only if there may be such.
 func (r Reconciler) occupiedBySweeps(ctx context.Context) (map[string]domain.GroupDocument, error) {
 	sweeps, err := engine.List[domain.SweepDocument](ctx, r.Engine)
 	if err != nil || len(sweeps) == 0 {
@@ -112,11 +113,31 @@ func (r Reconciler) occupiedBySweeps(ctx context.Context) (map[string]domain.Gro
 	if err != nil {
 		return nil, err
 	}
-	occupied := make(map[string]domain.GroupDocument, len(sweeps))
+	occupied, queues := make(map[string]domain.GroupDocument, len(sweeps)), map[string]sweep.Queue{}
+	unsure := map[string]domain.GroupDocument{}
 	for name, doc := range sweeps {
-		occupied[name] = sweep.Occupancy(doc.Spec, sweep.Remembered(doc, records))
+		q := sweep.Queue{
+			Spec: doc.Spec, Runs: sweep.Remembered(doc, records), Leaving: map[string]domain.Assignment{},
+		}
+		occupied[name] = q.Occupancy()
+		if q.MayLeave() {
+			queues[name], unsure[name] = q, occupied[name]
+		}
 	}
-	return occupied, nil
+	if len(unsure) == 0 {
+		return occupied, nil
+	}
+	members, err := r.observeAll(ctx, unsure)
+	for name, observed := range members {
+		q := queues[name]
+		for _, o := range observed {
+			if run := q.Runs[o.Role]; !run.Active() {
+				q.Leaving[o.Role] = sweep.LeavingAt(o, run)
+			}
+		}
+		occupied[name] = q.Occupancy()
+	}
+	return occupied, err
 }
 
 // SweepPlan is what an apply of a sweep would do.

@@ -100,7 +100,7 @@ func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	}
 	maps.Copy(d.occupied, c.Groups)
 	for _, q := range queues {
-		d.occupied[q.Spec.Name] = q.occupancy()
+		d.occupied[q.Spec.Name] = q.Occupancy()
 		if most, bounded := q.level(); bounded {
 			d.levels[q.Spec.Name] = most
 		}

@@ -2,8 +2,8 @@ package sweep
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// occupancy returns what the sweep's runs occupy, including those that are about to end.
-func (q Queue) occupancy() domain.GroupDocument {
+// Occupancy returns what the sweep's runs occupy, including those that are about to end.
+func (q Queue) Occupancy() domain.GroupDocument {
 	doc := Occupancy(q.Spec, q.Runs)
 	for key, at := range q.Leaving {
 		if at.Host != "" {
@@ -12,6 +12,17 @@ func (q Queue) occupancy() domain.GroupDocument {
 		}
 	}
 	return doc
+}
+
+// MayLeave reports whether a run that is no longer active may still have a member: none was seen to end.
+func (q Queue) MayLeave() bool {
+	for _, run := range q.Runs {
+		unseen := run.ExitCode == nil && (run.State == domain.RunCancelled || !run.State.Ended())
+		if unseen && run.Assignment != nil && !run.Active() {
+			return true
+		}
+	}
+	return false
 }
 
 // LeavingAt returns what a member occupies that belongs to no active run: nothing if it has ended.
