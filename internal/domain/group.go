@@ -28,20 +28,20 @@ type Group struct {
 }
 
 // Template says what a member runs. The strings in Command, Args and the values of Env may hold templates that refer to
-// members, see package topology.
+// members, see package topology. A role's empty list overrides that of its group; nil inherits it.
 type Template struct {
 	Image      string            `json:"image,omitempty"`
-	Command    []string          `json:"command,omitempty"`
-	Args       []string          `json:"args,omitempty"`
+	Command    []string          `json:"command,omitzero"`
+	Args       []string          `json:"args,omitzero"`
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir,omitempty"`
-	Mounts     []Mount           `json:"mounts,omitempty"`
+	Mounts     []Mount           `json:"mounts,omitzero"`
 	// Container is for engines that run containers; nil means the engine's defaults.
 	Container *Container `json:"container,omitempty"`
 }
 
 // Over returns t with omitted fields taken from defaults; Env is merged by name. A role's own Command drops the default
-// Args, as a container's entrypoint drops the image's arguments.
+// Args, as a container's entrypoint drops the image's arguments. Empty lists are nil in the result.
 func (t Template) Over(defaults Template) Template {
 	if t.Image == "" {
 		t.Image = defaults.Image
@@ -67,6 +67,20 @@ func (t Template) Over(defaults Template) Template {
 	}
 	maps.Copy(env, t.Env)
 	t.Env = env
+	return t.Compact(Template{})
+}
+
+// Compact returns t without the empty lists that mean the same as none, as there is nothing in defaults to override.
+func (t Template) Compact(defaults Template) Template {
+	if len(defaults.Command) == 0 {
+		t.Command = orNil(t.Command)
+	}
+	if len(defaults.Args) == 0 || t.Command != nil {
+		t.Args = orNil(t.Args)
+	}
+	if len(defaults.Mounts) == 0 {
+		t.Mounts = orNil(t.Mounts)
+	}
 	return t
 }
 
@@ -278,10 +292,21 @@ func (g Group) RoleNames() []string {
 	return slices.Sorted(maps.Keys(g.Roles))
 }
 
-// Equal reports whether two specifications are stored as the same document.
+// Compact returns g without the empty lists that mean the same as none.
+func (g Group) Compact() Group {
+	g.Template = g.Template.Compact(Template{})
+	g.Roles = maps.Clone(g.Roles)
+	for name, r := range g.Roles {
+		r.Template = r.Compact(g.Template)
+		g.Roles[name] = r
+	}
+	return g
+}
+
+// Equal reports whether two specifications mean the same document.
 func (g Group) Equal(other Group) bool {
-	a, errA := json.Marshal(g)
-	b, errB := json.Marshal(other)
+	a, errA := json.Marshal(g.Compact())
+	b, errB := json.Marshal(other.Compact())
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,11 @@ func TestTemplateOver(t *testing.T) {
 			Template{Env: map[string]string{"B": "", "C": "4"}},
 			with(func(t *Template) { t.Env = map[string]string{"A": "1", "B": "", "C": "4"} }),
 		},
+		"no args":   {Template{Args: []string{}}, with(func(t *Template) { t.Args = nil })},
+		"no mounts": {Template{Mounts: []Mount{}}, with(func(t *Template) { t.Mounts = nil })},
+		"no command, and so no args": {
+			Template{Command: []string{}}, with(func(t *Template) { t.Command, t.Args = nil, nil }),
+		},
 		"working dir": {Template{WorkingDir: "/tmp"}, with(func(t *Template) { t.WorkingDir = "/tmp" })},
 		"mounts are no sums": {
 			Template{Mounts: []Mount{{Source: "/x", Target: "/x"}}},
@@ -65,6 +71,31 @@ func TestEffectiveTemplate(t *testing.T) {
 	}
 }
 
+// TestCommandOfRole: a role needs a command or an image, and may override its group's command with none.
+func TestCommandOfRole(t *testing.T) {
+	train := Template{Command: []string{"train"}}
+	for name, c := range map[string]struct {
+		group, role Template
+		says        string
+	}{
+		"inherited":           {train, Template{}, ""},
+		"neither":             {Template{}, Template{}, "neither role"},
+		"empty over none":     {Template{}, Template{Command: []string{}}, "neither role"},
+		"empty over another":  {train, Template{Command: []string{}}, `role "worker" overrides its group's command`},
+		"empty with an image": {train, Template{Command: []string{}, Image: "trainer:1"}, ""},
+	} {
+		g := Group{
+			Cluster: "lab", Name: "mnist", RestartScope: ScopeMember, WaitFor: WaitRunning, Template: c.group,
+			Roles: map[string]Role{"worker": {Template: c.role}},
+		}
+		problems := g.Validate()
+		if (c.says == "") != (len(problems) == 0) || c.says != "" && (len(problems) != 1 ||
+			problems[0].Path.String() != `roles["worker"].command` || !strings.Contains(problems[0].Detail, c.says)) {
+			t.Errorf("%s: got %v, want %q", name, problems, c.says)
+		}
+	}
+}
+
 func TestGroupEqual(t *testing.T) {
 	group := func() Group {
 		return Group{
@@ -86,8 +117,14 @@ func TestGroupEqual(t *testing.T) {
 		change func(g *Group)
 		equal  bool
 	}{
-		"the same":                 {func(*Group) {}, true},
-		"an empty list":            {func(g *Group) { g.Completion.Roles, g.Args = []string{}, []string{} }, true},
+		"the same":      {func(*Group) {}, true},
+		"an empty list": {func(g *Group) { g.Completion.Roles, g.Args = []string{}, []string{} }, true},
+		"empty lists over none": {
+			worker(func(r *Role) { r.Args, r.Mounts = []string{}, []Mount{} }), true,
+		},
+		"an empty list over another": {
+			worker(func(r *Role) { r.Command = []string{} }), false,
+		},
 		"another name":             {func(g *Group) { g.Name = "other" }, false},
 		"an environment":           {func(g *Group) { g.Env["A"] = "2" }, false},
 		"a count":                  {worker(func(r *Role) { r.Replicas = new(3) }), false},

@@ -77,6 +77,10 @@ func validateCommand(ps *Problems, g Group, name string) {
 		at = role.At("command")
 	}
 	switch {
+	case len(template.Command) == 0 && template.Image == "" && len(g.Command) > 0:
+		ps.Add(at, "Missing command", "role %q overrides its group's command with an empty list, which needs an "+
+			"image; omit it to inherit the command", name)
+		ps.DecidedBy(inputs)
 	case len(template.Command) == 0 && template.Image == "":
 		ps.Add(at, "Missing command", "neither role %q nor its group has a command or an image", name)
 		ps.DecidedBy(inputs)

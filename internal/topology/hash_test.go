@@ -96,7 +96,11 @@ func TestHash(t *testing.T) {
 		"container of a role": {
 			edit("worker", func(r *domain.Role) { r.Container = &domain.Container{Init: true} }), workers,
 		},
-		"CPU limit": {edit("worker", func(r *domain.Role) { r.Resources.Limits.CPUs = 4 }), workers},
+		"no args of a role, as of its group": {
+			edit("worker", func(r *domain.Role) { r.Args = []string{} }), nobody,
+		},
+		"no mounts of a role": {edit("worker", func(r *domain.Role) { r.Mounts = []domain.Mount{} }), workers},
+		"CPU limit":           {edit("worker", func(r *domain.Role) { r.Resources.Limits.CPUs = 4 }), workers},
 		"memory limit": {
 			edit("worker", func(r *domain.Role) { r.Resources.Limits.MemoryMiB = 4 }), workers,
 		},

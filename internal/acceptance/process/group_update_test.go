@@ -86,3 +86,23 @@ resource "trainyard_group" "training" {
 		},
 	)
 }
+
+// A role's empty list overrides its group's. Without one of the group, it means the same as none.
+func TestAccGroupEmptyLists(t *testing.T) {
+	l := newLab(t)
+	config := func(group, role string) string {
+		return l.job(fmt.Sprintf(`
+  command = [local.member, "wait"]
+  %s
+  roles   = { worker = { replicas = 1, port = local.port, %s } }`, group, role))
+	}
+	const args, mounts = `args = ["wait"]`, `mounts = [{ source = "/tmp", target = "/tmp" }]`
+	l.test(
+		resource.TestStep{Config: config(args, ""), Check: l.changes("+job-worker-0")},
+		resource.TestStep{Config: config(args, "args = []"), Check: l.changes("~job-worker-0")},
+		resource.TestStep{Config: config("args = []", "args = []"), Check: l.changes()},
+		resource.TestStep{Config: config("", "args = [], mounts = []"), Check: l.changes()},
+		resource.TestStep{Config: config(mounts, "args = [], mounts = []"), Check: l.changes()},
+		resource.TestStep{Config: config(mounts, ""), Check: l.changes("~job-worker-0")},
+	)
+}

@@ -144,7 +144,33 @@ func (m Model) expand(diags *diag.Diagnostics) domain.Group {
 		WaitFor: domain.WaitRunning,
 	}
 	resourcekit.Expand(&group, m, diags)
-	return group
+	return group.Compact()
+}
+
+// flatten returns the model of a specification, in the spelling of prior.
+func flatten(spec domain.Group, prior Model) Model {
+	m := resourcekit.Flatten(spec, prior)
+	m.TemplateModel = m.Spelled(prior.TemplateModel, domain.Template{})
+	for name, role := range m.Roles {
+		role.TemplateModel = role.Spelled(prior.Roles[name].TemplateModel, spec.Template)
+		m.Roles[name] = role
+	}
+	return m
+}
+
+// Spelled returns m with the empty lists of prior, where these mean the same as none over defaults: see
+// [domain.Template.Compact].
+func (m TemplateModel) Spelled(prior TemplateModel, defaults domain.Template) TemplateModel {
+	if m.Args == nil && len(prior.Args) == 0 && (len(defaults.Args) == 0 || m.Command != nil) {
+		m.Args = prior.Args
+	}
+	if m.Command == nil && len(prior.Command) == 0 && len(defaults.Command) == 0 {
+		m.Command = prior.Command
+	}
+	if m.Mounts == nil && len(prior.Mounts) == 0 && len(defaults.Mounts) == 0 {
+		m.Mounts = prior.Mounts
+	}
+	return m
 }
 
 // FlattenGroup returns a group as read, in the spelling of prior. Drift shows: declared attributes that were changed
@@ -154,7 +180,7 @@ func (m Model) expand(diags *diag.Diagnostics) domain.Group {
 // role, the group is shown as it will be.
 func FlattenGroup(group reconcile.Group, prior Model) Model {
 	if group.Document.Scaling {
-		m := resourcekit.Flatten(group.Document.Spec, prior)
+		m := flatten(group.Document.Spec, prior)
 		m.ID = types.StringValue(domain.GroupID(group.Document.Spec.Cluster, group.Document.Spec.Name))
 		list := listed(group.Members)
 		m.Members, m.Placements, m.ClusterSpec = resourcekit.StringMap(list.addresses),
@@ -162,7 +188,7 @@ func FlattenGroup(group reconcile.Group, prior Model) Model {
 		return m
 	}
 	found := group.Found()
-	m := resourcekit.Flatten(found.Spec, prior)
+	m := flatten(found.Spec, prior)
 	m.ID = types.StringValue(domain.GroupID(group.Document.Spec.Cluster, group.Document.Spec.Name))
 
 	extra := map[string]domain.Observed{}

@@ -169,7 +169,7 @@ func TestGroupReadsAsItWasWritten(t *testing.T) {
 		if diags.HasError() {
 			t.Fatalf("expand: %v", diags)
 		}
-		read := throughTerraform(t, resourcekit.Flatten(stored, written))
+		read := throughTerraform(t, flatten(stored, written))
 		if diff := cmp.Diff(written, read, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 			t.Fatalf("read differs from what was written (-written +read):\n%s", diff)
 		}
@@ -186,7 +186,7 @@ func TestGroupSurvivesImport(t *testing.T) {
 			Triggers: types.MapNull(types.StringType), Members: resourcekit.StringMap(nil),
 			Placements: resourcekit.StringMap(nil), ClusterSpec: resourcekit.StringMap(nil), Timeouts: unset,
 		}
-		imported := throughTerraform(t, resourcekit.Flatten(stored, empty))
+		imported := throughTerraform(t, flatten(stored, empty))
 		if again := imported.expand(&diags); !again.Equal(stored) {
 			t.Fatalf("imported:\n%+v\nstored:\n%+v", again, stored)
 		}
@@ -203,7 +203,7 @@ func TestGroupShowsDrift(t *testing.T) {
 		var diags diag.Diagnostics
 		written := drawGroup(t, unset)
 		found := throughDocument(t, drawGroup(t, unset).expand(&diags))
-		if again := resourcekit.Flatten(found, written).expand(&diags); !again.Equal(found) {
+		if again := flatten(found, written).expand(&diags); !again.Equal(found) {
 			t.Fatalf("read:\n%+v\nfound:\n%+v", again, found)
 		}
 	})
@@ -355,8 +355,52 @@ func TestFlattenKeepsSpellingOfDurations(t *testing.T) {
 		Roles:    map[string]RoleModel{"a": {GracePeriod: types.StringValue("60m")}},
 		Triggers: types.MapNull(types.StringType),
 	}
-	if got := resourcekit.Flatten(spec, prior).Roles["a"].GracePeriod.ValueString(); got != "60m" {
+	if got := flatten(spec, prior).Roles["a"].GracePeriod.ValueString(); got != "60m" {
 		t.Errorf("got %s, want 60m", got)
+	}
+}
+
+// TestEmptyListsOfRoles: a role's empty list overrides the group's. Where the group has none, it means the same as none
+// and is not stored, so that documents are the same whichever was written.
+func TestEmptyListsOfRoles(t *testing.T) {
+	empty := TemplateModel{Command: []string{}, Args: []string{}, Mounts: []MountModel{}}
+	full := TemplateModel{
+		Image: new("trainer:1"), Command: []string{"train"}, Args: []string{"-v"}, Mounts: []MountModel{{Target: "/a"}},
+	}
+	for name, test := range map[string]struct {
+		group, role TemplateModel
+		stored      domain.Template
+	}{
+		"of a group and its role": {empty, empty, domain.Template{}},
+		"over nothing":            {TemplateModel{}, empty, domain.Template{}},
+		"over lists": {
+			full, empty, domain.Template{Command: []string{}, Mounts: []domain.Mount{}}, // its command drops the args
+		},
+		"args over args": {full, TemplateModel{Args: []string{}}, domain.Template{Args: []string{}}},
+		"args that a command drops": {
+			full, TemplateModel{Command: []string{"ps"}, Args: []string{}}, domain.Template{Command: []string{"ps"}},
+		},
+		"none, over lists": {full, TemplateModel{}, domain.Template{}},
+	} {
+		prior := Model{
+			TemplateModel: test.group, Roles: map[string]RoleModel{"ps": {TemplateModel: test.role}},
+			Triggers: types.MapNull(types.StringType),
+		}
+		spec := prior.expand(&diag.Diagnostics{})
+		stored := throughDocument(t, spec)
+		if diff := cmp.Diff(test.stored, stored.Roles["ps"].Template); diff != "" {
+			t.Errorf("%s: stored (-want +got):\n%s", name, diff)
+		}
+		if got := flatten(stored, prior); !reflect.DeepEqual(got.Roles, prior.Roles) ||
+			!reflect.DeepEqual(got.TemplateModel, prior.TemplateModel) {
+			t.Errorf("%s: read as %+v, want %+v", name, got, prior)
+		}
+		// A document that lacks an empty list which overrides the group's shows that the role inherits.
+		inherits := domain.Group{Template: stored.Template, Roles: map[string]domain.Role{"ps": {}}}
+		got := flatten(inherits, prior).expand(&diag.Diagnostics{}).Roles["ps"]
+		if !reflect.DeepEqual(got, domain.Role{}) {
+			t.Errorf("%s: inheriting is read as %+v", name, got.Template)
+		}
 	}
 }
 

@@ -118,12 +118,14 @@ func putTimeout(m Model) time.Duration {
 func (m Model) expand(diags *diag.Diagnostics) domain.Sweep {
 	sweep := domain.Sweep{WaitFor: domain.WaitAccepted, Rerun: domain.RerunChanged}
 	resourcekit.Expand(&sweep, m, diags)
+	sweep.Template = sweep.Compact(domain.Template{})
 	return sweep
 }
 
 // flatten returns a sweep as stored, in the spelling and with the timeouts of prior.
 func flatten(spec domain.Sweep, prior Model) Model {
 	m := resourcekit.Flatten(spec, prior)
+	m.TemplateModel = m.Spelled(prior.TemplateModel, domain.Template{})
 	m.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
 	return m
 }
