@@ -4,6 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
@@ -27,6 +29,17 @@ func TestPlanOfReplacementReusesPorts(t *testing.T) {
 	if got := providertest.TextsOf(t, planned["members"]); got["other-worker-0"] != "127.0.0.1:9000" {
 		t.Errorf("got members %v", got)
 	}
+
+	// So does one whose replacement runs an image that has yet to be built.
+	tf = newTerraform(t, stub)
+	config["image"] = tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
+	if _, diagnostics := tf.plan("trainyard_group", config, nil); len(diagnostics) == 0 {
+		t.Fatal("an unknown image: the ports of a group that stays were not refused")
+	}
+	_, diagnostics = tf.plan("trainyard_group", config, prior)
+	fatalOn(t, nil, diagnostics)
+	_, diagnostics = tf.plan("trainyard_group", config, nil)
+	fatalOn(t, nil, diagnostics)
 }
 
 func TestPlanOfDestroyFreesPorts(t *testing.T) {

@@ -52,6 +52,9 @@ func (r *groupResource) ModifyPlan(
 	if !resourcekit.SettledAttributes(req.Plan.Raw, notChecked...) {
 		if resourcekit.KnownAttribute(req.Plan.Raw, "cluster") && resourcekit.KnownAttribute(req.Plan.Raw, "name") {
 			planned := resourcekit.AddressOf(ctx, req.Plan, &resp.Diagnostics)
+			if existed && before != planned {
+				r.Session.Plans.PutLeaving(before.Cluster, before.Name)
+			}
 			r.Session.Plans.PutSpec(planned, resourcekit.PlannedSpec{Anew: before != planned})
 			r.planUnknown(ctx, req.Plan, before != planned, &resp.Diagnostics)
 		}
