@@ -12,21 +12,38 @@ import (
 )
 
 func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
-	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
-	tf := newTerraform(t, stub)
-	hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType().TerraformType(t.Context())
-	planned, diagnostics := tf.plan("trainyard_cluster", tf.config("trainyard_cluster", map[string]tftypes.Value{
-		"name": providertest.Text("lab"), "hosts": tftypes.NewValue(hosts, tftypes.UnknownValue),
-	}), nil)
-	fatalOn(t, nil, diagnostics)
-	if planned["hosts"].IsKnown() {
-		t.Errorf("got hosts %s", planned["hosts"])
+	typeOf := func(name string) tftypes.Type {
+		return cluster.Schema(t.Context(), nil).Attributes[name].GetType().TerraformType(t.Context())
 	}
-	// The stored cluster has 4 CPUs; its planned capacity is unknown.
-	group, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 9000, cpus: 64}), nil)
-	fatalOn(t, nil, diagnostics)
-	if group["members"].IsKnown() {
-		t.Errorf("got members %s", group["members"])
+	agent, ok := typeOf("agent").(tftypes.Object)
+	if !ok {
+		t.Fatal("agent is no object")
+	}
+	unbuilt := map[string]tftypes.Value{}
+	for name, typ := range agent.AttributeTypes {
+		unbuilt[name] = tftypes.NewValue(typ, nil)
+	}
+	unbuilt["image"] = tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
+	hosts := newTerraform(t, &providertest.Stub{}).swarm(nil)["hosts"]
+	for name, set := range map[string]map[string]tftypes.Value{
+		"hosts": {"hosts": tftypes.NewValue(typeOf("hosts"), tftypes.UnknownValue)},
+		"image of the agents, beside new hosts": {
+			"endpoint": providertest.Text("ssh://gpu1"), "hosts": hosts, "agent": tftypes.NewValue(agent, unbuilt),
+		},
+	} {
+		tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
+		config := tf.config("trainyard_cluster", set)
+		config["name"] = providertest.Text("lab")
+		planned, diagnostics := tf.plan("trainyard_cluster", config, nil)
+		fatalOn(t, nil, diagnostics)
+		if !config["hosts"].IsKnown() && planned["hosts"].IsKnown() {
+			t.Errorf("%s: got hosts %s", name, planned["hosts"])
+		}
+		// The stored cluster has 4 CPUs; its planned capacity is unknown.
+		group, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 9000, cpus: 64}), nil)
+		if len(diagnostics) > 0 || group["members"].IsKnown() {
+			t.Errorf("%s: got members %s (%v)", name, group["members"], details(diagnostics))
+		}
 	}
 }
 

@@ -56,11 +56,11 @@ func (r *clusterResource) ModifyPlan(
 ) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.Session == nil ||
-		!resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
+		!resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "agent", "timeouts") {
 		return
 	}
 	if !resourcekit.SettledAttributes(req.Config.Raw, "id", "timeouts") {
-		// The hosts are unknown yet, but it is known that this cluster will change.
+		// Its hosts or agents are unknown yet, but it is known that this cluster will change.
 		var name, engineName types.String
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("engine"), &engineName)...)
