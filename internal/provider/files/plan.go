@@ -85,7 +85,7 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 	if planned.read(ctx, planned.expand(diags), diags); diags.HasError() {
 		return
 	}
-	digest := planned.Digest.ValueString()
+	digest, changes := planned.Digest.ValueString(), planned.Hosts.IsUnknown()
 	planned.Path, planned.Hosts = types.StringValue(store.FilesPath(digest)), types.MapUnknown(types.StringType)
 	if prior != nil && prior.address() == planned.address() {
 		cluster, err := r.Session.PlannedCluster(ctx, planned.Cluster.Key())
@@ -96,7 +96,9 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 		have := resourcekit.TextsIn(prior.Hosts)
 		lacking := func(host string) bool { return have[host] != digest }
 		if cluster.Settled && !slices.ContainsFunc(cluster.Spec.HostNames(), lacking) {
-			planned.Hosts = prior.Hosts
+			if planned.Hosts = prior.Hosts; changes {
+				planned.Hosts = resourcekit.OfHosts(prior.Hosts, cluster.Spec)
+			}
 			return
 		}
 	}

@@ -90,6 +90,7 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 		prior.ID.ValueString() != resourceID(planned.Cluster.Name.ValueString(), planned.Name.ValueString()) {
 		prior = nil // it is replaced
 	}
+	changes := planned.Hosts.IsUnknown()
 	planned.ID = types.StringValue(resourceID(planned.Cluster.Name.ValueString(), planned.Name.ValueString()))
 	planned.ImageID, planned.SourceHash, planned.Hosts = source.id, source.hash, types.MapUnknown(types.StringType)
 	if prior == nil {
@@ -111,6 +112,9 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 	lacking := func(host string) bool { return have[host] != planned.ImageID.ValueString() }
 	if cluster.Settled && !slices.ContainsFunc(cluster.Spec.HostNames(), lacking) {
 		planned.Hosts = prior.Hosts
+		if changes || !planned.ImageID.Equal(prior.ImageID) || !planned.SourceHash.Equal(prior.SourceHash) {
+			planned.Hosts = resourcekit.OfHosts(prior.Hosts, cluster.Spec)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package resourcekit
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
 // OrNull returns a pointer to a value, or nil for the zero value.
@@ -169,6 +172,16 @@ func TextsIn(m types.Map) map[string]string {
 		}
 	}
 	return elements
+}
+
+// OfHosts returns the elements of a map of strings by host for the hosts of a cluster, without those of others.
+func OfHosts(byHost types.Map, cluster domain.Cluster) types.Map {
+	elements := TextsIn(byHost)
+	maps.DeleteFunc(elements, func(host, _ string) bool {
+		_, found := cluster.Hosts[host]
+		return !found
+	})
+	return StringMap(elements)
 }
 
 // NamesOf returns names as plain strings.
