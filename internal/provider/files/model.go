@@ -75,6 +75,17 @@ func flatten(found reconcile.Files, prior Model) Model {
 	return m
 }
 
+// unread returns files as planned that were copied but could not be read: what hosts have of them is left to a refresh.
+func unread(plan Model, tree domain.FileTree) Model {
+	plan.ID = types.StringValue(domain.GroupID(plan.Cluster.Name.ValueString(), plan.Name.ValueString()))
+	plan.Digest, plan.SizeBytes = types.StringValue(tree.Digest()), types.Int64Value(tree.Size())
+	plan.Hosts = resourcekit.StringMap(nil)
+	if plan.Path.IsUnknown() {
+		plan.Path = types.StringNull()
+	}
+	return plan
+}
+
 // hostsOf returns what each host has of a version: its digest, or what is wrong. A host that is
 // down keeps its last value.
 func hostsOf(found reconcile.Files, prior Model) types.Map {

@@ -75,7 +75,8 @@ func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write
 		return nil, failure
 	}
 	if err != nil {
-		return nil, fmt.Errorf("they were copied to the hosts, but could not be read: %w", err)
+		state := unread(plan, content.Tree)
+		return &state, fmt.Errorf("they were copied to the hosts, but could not be read: %w", err)
 	}
 	state := flatten(found, plan)
 	return &state, failure

@@ -94,6 +94,24 @@ func flatten(document domain.GPUPoolDocument, prior Model) Model {
 	return m
 }
 
+// unread returns a pool as planned that was stored but could not be read. What is unknown of it is left to a refresh.
+func unread(plan Model) Model {
+	plan.ID = types.StringValue(domain.GroupID(plan.Cluster.Name.ValueString(), plan.Name.ValueString()))
+	if plan.Devices.IsUnknown() {
+		plan.Devices = types.MapNull(DevicesType)
+	}
+	if plan.Slots.IsUnknown() {
+		plan.Slots = types.Int64Null()
+	}
+	if plan.DeviceSlots.IsUnknown() {
+		plan.DeviceSlots = types.MapNull(types.Int64Type)
+	}
+	if plan.Unhealthy.IsUnknown() {
+		plan.Unhealthy = types.MapNull(types.StringType)
+	}
+	return plan
+}
+
 // foundDevices returns the attributes for the devices of a pool.
 func foundDevices(document domain.GPUPoolDocument) (devices types.Map, slots types.Int64, deviceSlots types.Map) {
 	byHost, byDevice := map[string]attr.Value{}, map[string]attr.Value{}

@@ -27,10 +27,15 @@ func (r *gpuPoolResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// put applies a pool as planned, and returns the state from a read after the write.
+// put applies a pool as planned, and returns the state from a read after the write. Once it is stored it is in the
+// state, even if that read fails.
 func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
-	document, err := r.write(ctx, plan, w)
-	if err != nil {
+	document, stored, err := r.write(ctx, plan, w)
+	switch {
+	case err != nil && stored:
+		state := unread(plan)
+		return &state, fmt.Errorf("it was stored, but could not be read: %w", err)
+	case err != nil:
 		return nil, err
 	}
 	if w.Created && document.Revision > 1 {
@@ -43,29 +48,34 @@ func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Wri
 	return &state, nil
 }
 
-// write applies a pool as planned, and returns the document from a read after the write.
-func (r *gpuPoolResource) write(ctx context.Context, plan Model, w resourcekit.Write) (domain.GPUPoolDocument, error) {
+// write applies a pool as planned, and returns the document from a read after the write. It also reports
+// whether it stored the pool, after which that read may still fail.
+func (r *gpuPoolResource) write(
+	ctx context.Context, plan Model, w resourcekit.Write,
+) (document domain.GPUPoolDocument, stored bool, err error) {
 	key, spec := plan.Cluster.Key(), plan.specified(w.Diags)
 	defer r.Session.Plans.DropPool(resourcekit.IDOf(key), spec.Name)
 	reconciler, err := resourcekit.Reach(ctx, r.Session.Open, plan.Cluster, w.Private)
 	if err != nil {
-		return domain.GPUPoolDocument{}, err
+		return document, false, err
 	}
 	if existing, err := reconciler.Pool(ctx, spec.Name); err == nil && !w.Created && existing.Spec.Equal(spec) {
 		if len(existing.Trouble) == 0 {
-			return existing, nil // selected devices stay selected
+			return existing, false, nil // selected devices stay selected
 		}
 		if _, err := reconciler.KeepPools(ctx); err != nil {
-			return domain.GPUPoolDocument{}, err
+			return document, false, err
 		}
-		return reconciler.Pool(ctx, spec.Name)
+		document, err = reconciler.Pool(ctx, spec.Name)
+		return document, false, err
 	}
 	warnings, err := reconciler.PutPool(ctx, spec, w.Created, plan.shown())
 	if err != nil {
-		return domain.GPUPoolDocument{}, err
+		return document, false, err
 	}
 	resourcekit.AddProblems(w.Diags, warnings)
-	return reconciler.Pool(ctx, spec.Name)
+	document, err = reconciler.Pool(ctx, spec.Name)
+	return document, true, err
 }
 
 func (r *gpuPoolResource) get(ctx context.Context, reconciler reconcile.Reconciler, prior Model) (Model, error) {

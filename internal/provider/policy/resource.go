@@ -35,7 +35,8 @@ func (r *autoscalingPolicyResource) Schema(
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// put applies a policy as planned, and returns the state from a read after the write.
+// put applies a policy as planned, and returns the state from a read after the write. Once it is stored it is in the
+// state, even if that read fails.
 func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	spec := plan.Expand(w.Diags)
 	if w.Diags.HasError() {
@@ -57,7 +58,8 @@ func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resou
 	}
 	state, err := r.get(ctx, reconciler, plan)
 	if err != nil {
-		return nil, err
+		plan.ID = types.StringValue(spec.ID())
+		return &plan, fmt.Errorf("it was stored, but could not be read: %w", err)
 	}
 	return &state, nil
 }
