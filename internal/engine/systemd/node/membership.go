@@ -33,21 +33,13 @@ func (p part) join(ctx context.Context, m relay.Membership) (credentials relay.C
 	}
 	err = p.alone(ctx, ledgerLock, func() error {
 		own, err := p.ledger()
-		switch {
-		case errors.Is(err, relay.ErrOutside):
-			credentials.Anew = true
-			own = m.Ledger
-			if own.Host != own.Store {
-				own.Sequence = -1 // nothing was copied yet
-			}
-		case err != nil:
+		if credentials.Anew = errors.Is(err, relay.ErrOutside); err != nil && !credentials.Anew {
 			return err
-		case own.Epoch > m.Ledger.Epoch:
-			return p.deposed(own, m.Ledger)
-		default:
-			own.Host, own.Store, own.Epoch = m.Ledger.Host, m.Ledger.Store, m.Ledger.Epoch
 		}
-		return p.writeLedger(own)
+		if own.Epoch > m.Ledger.Epoch {
+			return p.deposed(own, m.Ledger)
+		}
+		return p.writeLedger(joined(own, m.Ledger))
 	})
 	if err != nil {
 		return credentials, err
@@ -66,6 +58,16 @@ func (p part) join(ctx context.Context, m relay.Membership) (credentials relay.C
 	}
 	credentials.Key = private
 	return credentials, p.admit(public)
+}
+
+// joined returns the ledger of a host that joins a cluster, given the host's own one, if any. A copy of an earlier
+// epoch may lack changes of this one and have others, so none of it counts: it is restored as a whole.
+func joined(own, cluster relay.Ledger) relay.Ledger {
+	next := relay.Ledger{Host: cluster.Host, Store: cluster.Store, Epoch: cluster.Epoch, Sequence: own.Sequence}
+	if next.Epoch > own.Epoch && next.Host != next.Store {
+		next.Sequence = -1
+	}
+	return next
 }
 
 // introduce stores how the controller reaches the other hosts.
