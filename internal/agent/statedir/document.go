@@ -87,8 +87,8 @@ func replace(path string, data []byte, mode fs.FileMode, durability Durability) 
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder flushes the names in a folder to disk.
-func syncFolder(path string) error {
+// syncFolder flushes the names in a folder to disk. Tests replace it.
+var syncFolder = func(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
@@ -125,6 +125,14 @@ const temporaryPattern = ".new-*"
 // Delete removes a file, if it exists.
 func Delete(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// syncDeletions flushes what was deleted from a folder, if that exists.
+func syncDeletions(folder string) error {
+	if err := syncFolder(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

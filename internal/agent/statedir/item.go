@@ -91,7 +91,16 @@ func (d Dir) WriteItem(item engine.Item) error {
 	return replace(path, bytes.Join([][]byte{header, item.Data}, []byte("\n")), ownerOnly, Durable)
 }
 
-// RemoveItems deletes all items except the cluster's.
+// DeleteItem deletes the document of an item, if it exists, and flushes that to disk: after a power loss, nothing would
+// tell that it was deleted.
+func DeleteItem(path string) error {
+	if err := Delete(path); err != nil {
+		return err
+	}
+	return syncDeletions(filepath.Dir(path))
+}
+
+// RemoveItems deletes all items except the cluster's, as [DeleteItem] does.
 func (d Dir) RemoveItems() error {
 	for _, folder := range []string{Records, Documents} {
 		names, err := d.Names(folder)
@@ -105,6 +114,9 @@ func (d Dir) RemoveItems() error {
 			if err := Delete(d.Document(folder, name)); err != nil {
 				return err
 			}
+		}
+		if err := syncDeletions(d.Path(folder)); err != nil {
+			return err
 		}
 	}
 	return nil

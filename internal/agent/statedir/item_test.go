@@ -115,3 +115,48 @@ func FuzzReadItem(f *testing.F) {
 		}
 	})
 }
+
+// TestDeletionsAreDurable: what is deleted is flushed to disk afterwards, if what was there had been.
+func TestDeletionsAreDurable(t *testing.T) {
+	withdraw := func(durability Durability) func(Dir) error {
+		return func(d Dir) error {
+			_, err := d.Withdraw([]string{"mnist-ps-0", "mnist-ps-1"}, durability)
+			return err
+		}
+	}
+	item := func(folder string) func(Dir) error {
+		return func(d Dir) error { return DeleteItem(d.Document(folder, ItemName(policyKey))) }
+	}
+	for name, c := range map[string]struct {
+		deletion func(d Dir) error
+		// deleted is gone when its folder is flushed; flushed are the folders.
+		deleted string
+		flushed []string
+	}{
+		"an item":        {item(Documents), "policy.mnist.ps.item", []string{Documents}},
+		"all items":      {Dir.RemoveItems, "policy.mnist.ps.item", []string{Records, Documents}},
+		"members":        {withdraw(Durable), "mnist-ps-0.json", []string{Specs}},
+		"fleeting ones":  {withdraw(Volatile), "", nil},
+		"another folder": {item("none"), "", []string{"none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := create(t)
+			must(t, d.WriteItem(engine.Item{Key: policyKey, Revision: 1, Data: []byte("{}")}))
+			must(t, Write(d.Document(Specs, "mnist-ps-0"), domain.MemberSpec{Name: "mnist-ps-0"}, Durable))
+			var flushed []string
+			flush := syncFolder
+			t.Cleanup(func() { syncFolder = flush })
+			syncFolder = func(folder string) error {
+				flushed = append(flushed, filepath.Base(folder))
+				if _, err := os.Stat(filepath.Join(folder, c.deleted)); c.deleted != "" && !os.IsNotExist(err) {
+					t.Errorf("%s is flushed before %s is gone (%v)", folder, c.deleted, err)
+				}
+				return flush(folder)
+			}
+			must(t, c.deletion(d))
+			if diff := cmp.Diff(c.flushed, flushed); diff != "" {
+				t.Errorf("folders that were flushed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -3,7 +3,9 @@
 package statedir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,6 +124,28 @@ func (d Dir) Remove() error {
 	_ = os.Remove(d.Path(work))
 	_ = os.Remove(d.Path())
 	return nil
+}
+
+// Withdraw deletes the specifications of members, and reports whether there were any. If they are durable, so is that:
+// a member must not return with a power loss.
+func (d Dir) Withdraw(members []string, durability Durability) (withdrawn bool, err error) {
+	for _, folder := range []string{Staged, Specs} {
+		changed := false
+		for _, member := range members {
+			switch err := os.Remove(d.Document(folder, member)); {
+			case err == nil:
+				changed, withdrawn = true, true
+			case !errors.Is(err, fs.ErrNotExist):
+				return withdrawn, fmt.Errorf("removing member %q: %w", member, err)
+			}
+		}
+		if changed && durability == Durable {
+			if err := syncFolder(d.Path(folder)); err != nil {
+				return withdrawn, err
+			}
+		}
+	}
+	return withdrawn, nil
 }
 
 // Forget deletes all files about a member, except for a working directory that is not empty.

@@ -5,8 +5,6 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"runtime"
@@ -285,7 +283,7 @@ func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.St
 // member that is not visible yet.
 func (e *Engine) Remove(ctx context.Context, names []string) error {
 	for {
-		withdrawn, err := e.withdraw(names)
+		withdrawn, err := e.dir.Withdraw(names, e.durability())
 		if err != nil {
 			return err
 		}
@@ -296,21 +294,6 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-}
-
-// withdraw deletes the specifications of members, and reports whether there were any.
-func (e *Engine) withdraw(names []string) (withdrawn bool, err error) {
-	for _, name := range names {
-		for _, folder := range []string{statedir.Staged, statedir.Specs} {
-			switch err := os.Remove(e.dir.Document(folder, name)); {
-			case err == nil:
-				withdrawn = true
-			case !errors.Is(err, fs.ErrNotExist):
-				return withdrawn, fmt.Errorf("removing member %q: %w", name, err)
-			}
-		}
-	}
-	return withdrawn, nil
 }
 
 const (

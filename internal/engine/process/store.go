@@ -112,7 +112,7 @@ func (s store) Delete(_ context.Context, key engine.Key) error {
 			return err
 		}
 	}
-	return statedir.Delete(s.dir.Item(key))
+	return statedir.DeleteItem(s.dir.Item(key))
 }
 
 // replace calls write while nobody else replaces an item of the cluster.

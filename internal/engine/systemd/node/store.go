@@ -209,7 +209,7 @@ func (p part) restore(ctx context.Context, contents relay.Contents) error {
 		}
 		for _, item := range present {
 			if path := p.dir.Item(item.Key); !keep[path] && item.Kind.Name != domain.ClusterKind.Name {
-				if err := statedir.Delete(path); err != nil {
+				if err := statedir.DeleteItem(path); err != nil {
 					return err
 				}
 			}
