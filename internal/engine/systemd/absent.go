@@ -80,6 +80,13 @@ func (a absence) next(hosts map[string]domain.Host, unreached map[string]bool, b
 	return next
 }
 
+// keepLost keeps a host lost that was lost before, although it answers.
+func (a absence) keepLost(name string, before absence) {
+	if before.Lost[name] {
+		a.Since[name], a.Lost[name] = before.Since[name], true
+	}
+}
+
 // equal reports whether two findings are the same.
 func (a absence) equal(b absence) bool {
 	return maps.EqualFunc(a.Since, b.Since, time.Time.Equal) && maps.Equal(a.Lost, b.Lost) &&

@@ -72,25 +72,31 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 	if err := e.note(ctx, found); err != nil {
 		return err
 	}
-	// Before hosts count as back, so that nobody finds members there that are elsewhere.
-	if err := e.fence(ctx, p, found); err != nil {
+	groups, err := e.placedOf(ctx, "")
+	if err != nil {
 		return err
 	}
-	return e.mark(ctx, p, failed, began)
+	stray := strays(found, groups)
+	return errors.Join(e.fence(ctx, p, stray), e.mark(ctx, p, failed, stray, began))
 }
 
-// askAllSoon is askAll with a short timeout for calls that a live host answers quickly. Hosts that time out don't use
-// up the others' time for the next call.
+// soon bounds calls that a live host answers quickly.
+const soon = 3 * guardEvery
+
+// askAllSoon is askAll for such calls. Hosts that time out don't use up the others' time for the next call.
 func askAllSoon[Q, A any](
 	ctx context.Context, e *Engine, p place, call relay.Call[Q, A], question Q,
 ) (map[string]A, map[string]error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*guardEvery)
+	ctx, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
 	return askAll(ctx, e, p, call, question)
 }
 
-// mark stores which hosts can't be reached.
-func (e *Engine) mark(ctx context.Context, p place, failed map[string]error, began time.Time) error {
+// mark stores which hosts can't be reached. One that was lost is not back before it has no strays left, so that nobody
+// finds members there that are elsewhere.
+func (e *Engine) mark(
+	ctx context.Context, p place, failed map[string]error, strays map[string][]string, began time.Time,
+) error {
 	before, item, err := e.absence(ctx)
 	if err != nil {
 		return err
@@ -100,6 +106,9 @@ func (e *Engine) mark(ctx context.Context, p place, failed map[string]error, beg
 		unreached[name] = true
 	}
 	next := before.next(p.hosts, unreached, began, time.Now().UTC())
+	for name := range strays {
+		next.keepLost(name, before)
+	}
 	if next.equal(before) {
 		return nil
 	}
@@ -113,16 +122,14 @@ func (e *Engine) mark(ctx context.Context, p place, failed map[string]error, beg
 	return err
 }
 
-// fence ends members on hosts that are elsewhere by now, or removed: their host may have been away for a moment that
-// only the mover or remover noticed. A start is recorded before it takes effect, so that members started meanwhile are
-// not affected.
-func (e *Engine) fence(ctx context.Context, p place, found map[string][]domain.Observed) error {
-	groups, err := e.placedOf(ctx, "")
-	if err != nil {
-		return err
-	}
-	return onHosts(p, strays(found, groups), func(name string, members []string) error {
-		_, err := askHost(ctx, e, p, name, relay.Evict, members)
+// fence makes hosts end strays, members that are elsewhere by now, or removed: their host may have been away for a
+// moment that only the mover or remover noticed. A start is recorded before it takes effect, so that members started
+// meanwhile are not affected. The ends are not awaited: they take up to the members' grace periods.
+func (e *Engine) fence(ctx context.Context, p place, strays map[string][]string) error {
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	return onHosts(p, strays, func(name string, members []string) error {
+		_, err := askHost(ctx, e, p, name, relay.Remove, members)
 		return err
 	})
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -23,13 +25,20 @@ type guarded struct {
 	ledger relay.Ledger
 	// silent means that its ledger can't be read.
 	silent bool
-	// runs are its members, and evicted those that it was asked to end.
+	// down means that it can't be reached, and hangs that it answers no request to end members.
+	down, hangs bool
+	// runs are its members, and removed those that it was asked to end.
 	runs    []string
-	evicted []string
+	removed []string
+	// absent is the item that records who is away; nil for none. It is the last one that was stored.
+	absent *absence
 }
 
 // dial connects to the host. Its store has a cluster of three hosts, and no members.
 func (g *guarded) dial(ctx context.Context) (net.Conn, error) {
+	if g.down {
+		return nil, errors.New("no route to host")
+	}
 	mux := http.NewServeMux()
 	relay.Locate.Answer(mux, func(context.Context, string, relay.None) (relay.Located, error) {
 		item := engine.Item{Key: engine.Key{Kind: domain.ClusterKind}, Revision: 1}
@@ -52,15 +61,29 @@ func (g *guarded) dial(ctx context.Context) (net.Conn, error) {
 		}
 		return members, nil
 	})
-	relay.Evict.Answer(mux, func(_ context.Context, _ string, names []string) (relay.None, error) {
-		g.evicted = append(g.evicted, names...)
-		return none, nil
+	relay.Remove.Answer(mux, func(ctx context.Context, _ string, names []string) (relay.None, error) {
+		g.removed = append(g.removed, names...)
+		if g.hangs {
+			<-ctx.Done()
+		}
+		return none, ctx.Err()
 	})
 	relay.List.Answer(mux, func(context.Context, string, domain.Kind) ([]engine.Item, error) { return nil, nil })
-	relay.Get.Answer(mux, func(context.Context, string, engine.Key) (engine.Item, error) {
-		return engine.Item{}, engine.ErrNotFound
+	relay.Get.Answer(mux, func(_ context.Context, _ string, key engine.Key) (item engine.Item, err error) {
+		if g.absent == nil || key.Name != relay.AbsentKey.Name {
+			return item, engine.ErrNotFound
+		}
+		item.Revision = 1
+		item.Data, err = json.Marshal(*g.absent)
+		return item, err
 	})
 	relay.Put.Answer(mux, func(_ context.Context, _ string, item engine.Item) (relay.Written, error) {
+		if item.Name == relay.AbsentKey.Name {
+			g.absent = new(absence)
+			if err := json.Unmarshal(item.Data, g.absent); err != nil {
+				return relay.Written{}, err
+			}
+		}
 		return relay.Written{Item: item, Ledger: g.ledger}, nil
 	})
 	relay.Copy.Answer(mux, func(context.Context, string, relay.Change) (relay.None, error) { return none, nil })
@@ -101,17 +124,27 @@ func guarding(t *testing.T, hosts map[string]*guarded) *Engine {
 	return e
 }
 
+// withStray returns three hosts, the third with a member that should not be there.
+func withStray() map[string]*guarded {
+	hosts := map[string]*guarded{}
+	for _, name := range []string{"host1", "host2", "host3"} {
+		hosts[name] = &guarded{ledger: relay.Ledger{Host: name, Store: "host1", Epoch: 1}}
+	}
+	hosts["host3"].runs = []string{"job-0"}
+	return hosts
+}
+
 // TestGuardEndsStrays: the controller ends members that are not where they should be, but none that another store host
 // may have started meanwhile.
 func TestGuardEndsStrays(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(hosts map[string]*guarded)
-		// evicted are the members that are ended on the third host, and store is the host that is asked from then on.
-		evicted []string
+		// removed are the members that are ended on the third host, and store is the host that is asked from then on.
+		removed []string
 		store   string
 		err     error
 	}{
-		"a stray": {change: func(map[string]*guarded) {}, evicted: []string{"job-0"}, store: "host1"},
+		"a stray": {change: func(map[string]*guarded) {}, removed: []string{"job-0"}, store: "host1"},
 		"another host was promoted": {change: func(hosts map[string]*guarded) {
 			for _, name := range []string{"host2", "host3"} {
 				hosts[name].ledger.Store, hosts[name].ledger.Epoch = "host2", 2
@@ -125,11 +158,7 @@ func TestGuardEndsStrays(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := map[string]*guarded{}
-			for _, name := range []string{"host1", "host2", "host3"} {
-				hosts[name] = &guarded{ledger: relay.Ledger{Host: name, Store: "host1", Epoch: 1}}
-			}
-			hosts["host3"].runs = []string{"job-0"}
+			hosts := withStray()
 			e := guarding(t, hosts)
 			if _, err := e.find(t.Context()); err != nil { // which store host it knows from then on
 				t.Fatal(err)
@@ -138,13 +167,54 @@ func TestGuardEndsStrays(t *testing.T) {
 			if err := e.guard(t.Context(), time.Now()); !errors.Is(err, test.err) {
 				t.Errorf("the error is %v", err)
 			}
-			if got := hosts["host3"].evicted; !slices.Equal(got, test.evicted) {
-				t.Errorf("members that were ended: %q, want %q", got, test.evicted)
+			if got := hosts["host3"].removed; !slices.Equal(got, test.removed) {
+				t.Errorf("members that were ended: %q, want %q", got, test.removed)
 			}
 			p, err := e.find(t.Context())
 			if err != nil || p.ledger.Host != test.store {
 				t.Errorf("the store is on %q (%v), want %s", p.ledger.Host, err, test.store)
 			}
+		})
+	}
+}
+
+// TestGuardDoesNotAwaitStrays: however long a stray takes to end, hosts that are away are declared lost meanwhile. Its
+// own host stays lost if it was, but does not become so.
+func TestGuardDoesNotAwaitStrays(t *testing.T) {
+	for name, test := range map[string]struct {
+		hangs bool
+		// before are the hosts that are lost at first.
+		before, want []string
+	}{
+		"it takes long":            {false, nil, []string{"host2"}},
+		"its host hangs":           {true, nil, []string{"host2"}},
+		"its host was lost":        {false, []string{"host3"}, []string{"host2", "host3"}},
+		"its host was lost, hangs": {true, []string{"host3"}, []string{"host2", "host3"}},
+		"another host was lost":    {false, []string{"host2"}, []string{"host2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hosts := withStray()
+				hosts["host2"].down, hosts["host3"].hangs = true, test.hangs
+				since := time.Now().UTC()
+				absent := absence{Since: map[string]time.Time{"host2": since}, Lost: map[string]bool{}}
+				for _, name := range test.before {
+					absent.Since[name], absent.Lost[name] = since, true
+				}
+				hosts["host1"].absent = &absent
+				e := guarding(t, hosts)
+				<-time.After(2 * lostAfter)
+				err := e.guard(t.Context(), since)
+				if errors.Is(err, context.DeadlineExceeded) != test.hangs {
+					t.Errorf("the error is %v", err)
+				}
+				if got := slices.Sorted(maps.Keys(hosts["host1"].absent.Lost)); !slices.Equal(got, test.want) {
+					t.Errorf("lost are %v, want %v", got, test.want)
+				}
+				for _, h := range e.reach.hosts {
+					h.Close()
+				}
+			})
 		})
 	}
 }
