@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,8 +35,12 @@ type rack struct {
 
 	mu    sync.Mutex
 	items map[string]engine.Item
+	// puts counts the changes of items.
+	puts int
 	// calls are those that changed a host, such as "leave gpu2".
 	calls map[string]bool
+	// restored is called with what a host is to store; nil if it is to store that.
+	restored func(name string, contents relay.Contents) error
 }
 
 func newRack(t *testing.T, unanswered map[string]error) *rack {
@@ -100,6 +106,7 @@ func (r *rack) answers(name string) http.Handler {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		item.Revision++
+		r.puts++
 		r.items[item.String()] = item
 		return relay.Written{Item: item, Ledger: ledger}, nil
 	})
@@ -126,11 +133,20 @@ func (r *rack) answers(name string) http.Handler {
 		return r.called("remove folders", name)
 	})
 	relay.Dump.Answer(mux, func(context.Context, string, relay.None) (relay.Contents, error) {
-		return relay.Contents{Ledger: ledger}, nil
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		contents := relay.Contents{Ledger: ledger, Items: slices.Collect(maps.Values(r.items))}
+		contents.Ledger.Sequence += r.puts
+		return contents, nil
 	})
-	relay.Restore.Answer(mux, func(context.Context, string, relay.Contents) (relay.None, error) {
+	relay.Restore.Answer(mux, func(_ context.Context, _ string, contents relay.Contents) (relay.None, error) {
 		if err := r.unrestored[name]; err != nil {
 			return none, err
+		}
+		if r.restored != nil {
+			if err := r.restored(name, contents); err != nil {
+				return none, err
+			}
 		}
 		return r.called("restore", name)
 	})

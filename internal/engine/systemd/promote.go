@@ -38,7 +38,7 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 		return "", "", fmt.Errorf("host %s no longer has the store of cluster %q: set --endpoint to another host",
 			own.Host, e.ref.Name)
 	}
-	contents, err := e.takeStore(ctx, p, own.Host, p.hosts)
+	contents, err := e.takeStore(ctx, p, own.Host, p.hosts, nil)
 	if err != nil {
 		return "", "", err
 	}
@@ -46,18 +46,42 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 	return p.ledger.Store, own.Host, err
 }
 
-// moveStore moves the store to a host, and informs the other reachable hosts.
+// moves bounds how often the content is copied again because it changed meanwhile.
+const moves = 10
+
+// moveStore moves the store to a host, and informs the other reachable hosts. The former store host accepts changes
+// until it steps down, which it does only once the new one has all of them.
 func (e *Engine) moveStore(ctx context.Context, p place, to string, hosts map[string]domain.Host) error {
-	contents, err := e.takeStore(ctx, p, to, hosts)
-	if err != nil {
-		return err
+	var moved relay.Contents
+	for attempt := range moves {
+		var over *relay.Ledger
+		if attempt > 0 {
+			over = &moved.Ledger
+		}
+		contents, err := e.takeStore(ctx, p, to, hosts, over)
+		if err != nil {
+			return err
+		}
+		moved = contents
+		copied := contents.Ledger
+		copied.Epoch-- // as it was read
+		contents.Over = &copied
+		_, err = relay.Restore.Ask(ctx, p.store.Client, e.ref.Name, contents)
+		if err == nil || away(err) { // it is informed when it is back
+			return e.inform(ctx, moved, hosts)
+		}
+		if !errors.Is(err, relay.ErrChanged) {
+			return ofHost(p.ledger.Store, err)
+		}
 	}
-	return e.inform(ctx, contents, hosts)
+	return errors.Join(e.inform(ctx, moved, hosts), fmt.Errorf("host %s has the store of cluster %q now, but lacks "+
+		"the last changes: more were made each time that it had been copied", to, e.ref.Name))
 }
 
-// takeStore makes a host the store host, and returns what it stores.
+// takeStore makes a host the store host, and returns what it stores. If it became that before, over is what its ledger
+// was then: what it was asked to store since is not replaced.
 func (e *Engine) takeStore(
-	ctx context.Context, p place, to string, hosts map[string]domain.Host,
+	ctx context.Context, p place, to string, hosts map[string]domain.Host, over *relay.Ledger,
 ) (relay.Contents, error) {
 	contents, err := relay.Dump.Ask(ctx, p.store.Client, e.ref.Name, none)
 	if err != nil {
@@ -65,9 +89,11 @@ func (e *Engine) takeStore(
 	}
 	contents.Ledger.Store = to
 	contents.Ledger.Epoch++
+	contents.Over = over
 	if _, err := askHost(ctx, e, place{hosts: hosts}, to, relay.Restore, contents); err != nil {
 		return contents, ofHost(to, err)
 	}
+	contents.Over = nil
 	e.reach.store.Store(nil)
 	return contents, nil
 }

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -185,6 +186,8 @@ func (p part) restore(ctx context.Context, contents relay.Contents) error {
 		switch {
 		case own.Epoch > contents.Ledger.Epoch:
 			return p.deposed(own, contents.Ledger)
+		case contents.Over != nil && own.Host == own.Store && !own.Equal(*contents.Over):
+			return fmt.Errorf("host %s: %w", own.Host, relay.ErrChanged)
 		case own.Newer(contents.Ledger):
 			return nil // it was brought up to date meanwhile
 		}
@@ -198,7 +201,12 @@ func (p part) restore(ctx context.Context, contents relay.Contents) error {
 		}
 		keep := map[string]bool{}
 		for _, item := range contents.Items {
-			keep[p.dir.Item(item.Key)] = true
+			path := p.dir.Item(item.Key)
+			keep[path] = true
+			if has, err := statedir.ReadItem(path); err == nil && has.Revision == item.Revision &&
+				bytes.Equal(has.Data, item.Data) {
+				continue // a store that moves is restored again and again until nothing has changed meanwhile
+			}
 			if err := p.dir.WriteItem(item); err != nil {
 				return err
 			}

@@ -120,6 +120,11 @@ func (l Ledger) Newer(other Ledger) bool {
 	return l.Epoch > other.Epoch || l.Epoch == other.Epoch && l.Sequence > other.Sequence
 }
 
+// Equal reports whether two copies are equally current.
+func (l Ledger) Equal(other Ledger) bool {
+	return l.Epoch == other.Epoch && l.Sequence == other.Sequence
+}
+
 // Located is a host's ledger, and the cluster's item; nil if that is not stored yet.
 type Located struct {
 	Ledger  Ledger       `json:"ledger"`
@@ -143,6 +148,9 @@ type Change struct {
 type Contents struct {
 	Ledger Ledger        `json:"ledger"`
 	Items  []engine.Item `json:"items"`
+	// Over is set if they replace the store of a store host only as it was then: if that has changed since, the error
+	// is [ErrChanged].
+	Over *Ledger `json:"over,omitempty"`
 }
 
 // Lease is a lock that somebody has, or wants; it expires unless it is renewed.

@@ -16,12 +16,15 @@ var (
 		"which sets the host up again")
 	// ErrDeposed is returned by a host that is taken for the store host, but is not, or no longer.
 	ErrDeposed = errors.New("not the store host")
+	// ErrChanged is returned by a store host whose store is not as it was when its content was read.
+	ErrChanged = errors.New("its store was changed meanwhile")
 )
 
 // kinds are the errors that keep their identity between hosts.
 var kinds = map[string]error{
 	"not found": engine.ErrNotFound, "conflict": engine.ErrConflict,
-	"outside": ErrOutside, "behind": ErrBehind, "deposed": ErrDeposed, "lease lost": engine.ErrLockLost,
+	"outside": ErrOutside, "behind": ErrBehind, "deposed": ErrDeposed, "changed": ErrChanged,
+	"lease lost": engine.ErrLockLost,
 }
 
 // fault is the wire format of an error.
