@@ -17,14 +17,31 @@ import (
 // one may belong to an apply that starts it next.
 const unusedFor = time.Hour
 
-// markUsed keeps the folder of an installed program from being removed as unused: whoever goes back to an earlier
-// version finds it installed, but no link or unit leads to it until its residents are started.
+// agentOf is, in the folder of an installed program, the link to the agent that was last started with it.
+const agentOf = ".agent"
+
+// markUsed keeps the folder of an installed program, and that of its agent, from being removed as unused: whoever goes
+// back to an earlier version finds it installed, but no link or unit leads to it until its residents are started.
 func markUsed(programs, file string, now time.Time) error {
 	folder := filepath.Dir(file)
 	if filepath.Dir(folder) != programs {
 		return nil // not an installed one
 	}
-	return os.Chtimes(folder, now, now)
+	err := os.Chtimes(folder, now, now)
+	if agent, none := os.Readlink(filepath.Join(folder, agentOf)); none == nil {
+		err = errors.Join(err, os.Chtimes(filepath.Dir(agent), now, now))
+	}
+	return err
+}
+
+// recordAgent records which agent was started with an installed program. It is installed with the program, but then
+// nothing asks for it until it is started again: if it were gone by then, the host would get one without GPU support.
+func recordAgent(programs, program, agent string) error {
+	folder := filepath.Dir(program)
+	if filepath.Dir(folder) != programs || agent == program {
+		return nil
+	}
+	return relink(agent, filepath.Join(folder, agentOf))
 }
 
 // removeUnused removes the programs that no cluster on this host uses, such as those of earlier versions, and the rest

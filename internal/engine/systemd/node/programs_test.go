@@ -11,7 +11,7 @@ import (
 )
 
 // TestRemoveUnused: old programs go unless a cluster's link or unit has them; those installed or run lately may be
-// about to be started.
+// about to be started, with their agents.
 func TestRemoveUnused(t *testing.T) {
 	root := t.TempDir()
 	programs, clusters, units := filepath.Join(root, "bin"), filepath.Join(root, "clusters"),
@@ -29,10 +29,14 @@ func TestRemoveUnused(t *testing.T) {
 	for name, age := range map[string]time.Duration{
 		"of-link": 48 * time.Hour, "of-agent": 48 * time.Hour, "of-unit": 48 * time.Hour,
 		"earlier": 48 * time.Hour, "just-installed": time.Minute, "of-relay": 48 * time.Hour,
+		"earlier-agent": 48 * time.Hour, "of-relay-agent": 48 * time.Hour,
 	} {
 		folder := filepath.Join(programs, name)
 		must(os.MkdirAll(folder, 0o755))
 		must(os.WriteFile(filepath.Join(folder, "trainyard"), nil, 0o755))
+		if name == "of-relay" || name == "earlier" {
+			must(recordAgent(programs, filepath.Join(folder, "trainyard"), filepath.Join(folder+"-agent", "agent")))
+		}
 		must(os.Chtimes(folder, now.Add(-age), now.Add(-age)))
 	}
 	for name, age := range map[string]time.Duration{
@@ -58,7 +62,9 @@ func TestRemoveUnused(t *testing.T) {
 	for _, entry := range entries {
 		left = append(left, entry.Name())
 	}
-	want := []string{".upload.goes-on", "just-installed", "of-agent", "of-link", "of-relay", "of-unit"}
+	want := []string{
+		".upload.goes-on", "just-installed", "of-agent", "of-link", "of-relay", "of-relay-agent", "of-unit",
+	}
 	if !slices.Equal(left, want) {
 		t.Errorf("there are %q, want %q", left, want)
 	}

@@ -55,7 +55,11 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 		return err
 	}
 	if orders.Agents != nil {
-		if err := relink(p.node.agent(orders), p.dir.Path(agentLink)); err != nil {
+		agent := p.node.agent(orders)
+		if err := relink(agent, p.dir.Path(agentLink)); err != nil {
+			return err
+		}
+		if err := recordAgent(layout.Programs, p.node.program, agent); err != nil {
 			return err
 		}
 	}
