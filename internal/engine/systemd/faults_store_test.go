@@ -192,6 +192,34 @@ func TestStoreHostReturns(t *testing.T) {
 	f.finish()
 }
 
+// TestStoreMoves: an apply moves the store to another host; the former one is a copy from then on.
+func TestStoreMoves(t *testing.T) {
+	f := newFaulty(t)
+	g := f.group("job", everyHost, "wait")
+	f.update(g)
+	f.spec.Hosts = maps.Clone(f.spec.Hosts)
+	for name, host := range f.spec.Hosts {
+		host.Role = ""
+		if name == "host2" {
+			host.Role = domain.HostManager
+		}
+		f.spec.Hosts[name] = host
+	}
+	f.form(f.spec)
+	if _, err := relay.Put.Ask(f.bounded(), f.relayOn(0), "lab", engine.Item{
+		Key: engine.Key{Kind: domain.GroupKind, Name: "stale"}, Data: []byte("{}"),
+	}); !errors.Is(err, relay.ErrDeposed) {
+		t.Errorf("a write to the former store host: %v", err)
+	}
+	f.eventually("the copies to be up to date", func() bool {
+		store := f.ledger(1)
+		return store.Host == store.Store && f.ledger(0).Equal(store) && f.ledger(2).Equal(store)
+	})
+	f.update(f.group("after", []int{0, 1}, "wait"))
+	f.startedOnce(g)
+	f.finish()
+}
+
 // TestNoCopy: a change that no second host has copied causes a warning that names the hosts; the next one that is
 // copied does not.
 func TestNoCopy(t *testing.T) {
