@@ -35,7 +35,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the cluster, a DNS label: lower-case letters, digits and hyphens, " +
-					"starting with a letter, at most 63 characters. " +
+					"starting with a letter, at most 63 characters, or 42 for `swarm`. " +
 					"Unique per engine and provider configuration. Forces replacement.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},

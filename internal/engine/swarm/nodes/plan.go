@@ -34,6 +34,7 @@ type plan struct {
 // else on the first host, by name, that is declared a manager, else on the first without a role.
 func (f *facts) plan(declared domain.Cluster) plan {
 	p := plan{cluster: declared}
+	p.checkName()
 	first := ""
 	if len(declared.Hosts) == 0 {
 		p.adopt(f)
@@ -53,6 +54,15 @@ func (f *facts) plan(declared domain.Cluster) plan {
 	sortSteps(p.steps)
 	checkQuorum(&p.problems, f.nodes, p.steps, f.stored.Name == "")
 	return p
+}
+
+// checkName checks that the Swarm accepts the names of the cluster's network and of its residents' services.
+func (p *plan) checkName() {
+	if name := p.cluster.Name; len(name) > spec.MaxClusterName {
+		p.problems.Add(domain.Path{"name"}, "Invalid cluster name",
+			"%q has %d characters; at most %d are allowed on a Swarm, as its services are named after it, such as %s",
+			name, len(name), spec.MaxClusterName, spec.ResidentName("<name>", spec.KindController))
+	}
 }
 
 // adopt makes all nodes of the Swarm hosts of the cluster.

@@ -322,6 +322,17 @@ func TestPlan(t *testing.T) {
 			problems: []string{`hosts["a"]: Ambiguous host name`},
 			detail:   `2 nodes of the Swarm are named "a": give the address`,
 		},
+		"the longest name": {
+			facts:   facts{nodes: three},
+			cluster: domain.Cluster{Name: strings.Repeat("a", 42), Hosts: map[string]domain.Host{"m1": {}}},
+			steps:   []string{"create network"},
+		},
+		"a name that is too long": {
+			facts:    facts{nodes: three},
+			cluster:  domain.Cluster{Name: strings.Repeat("a", 43), Hosts: map[string]domain.Host{"m1": {}}},
+			problems: []string{"name: Invalid cluster name"},
+			detail:   "has 43 characters; at most 42 are allowed on a Swarm",
+		},
 		"a host of a locked Swarm": {
 			facts: facts{nodes: three, engines: map[string]answer{
 				"x": {info: system.Info{Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateLocked}}},
