@@ -104,7 +104,7 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 	if err != nil {
 		return err
 	}
-	if err := e.awaitStopped(ctx, changes, services); err != nil {
+	if err := e.awaitEnding(ctx, changes, services); err != nil {
 		return err
 	}
 	for i, c := range changes {
@@ -241,22 +241,31 @@ func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool)
 	return staying, kept
 }
 
-// awaitStopped returns when the tasks of stopped services have ended, as their successors would start beside them. A
-// task that was not told to end is replaced like any other.
-func (e Members) awaitStopped(ctx context.Context, changes []change, services map[string]swarm.Service) error {
-	stopped := map[string]bool{}
+// awaitEnding returns when the tasks of changed services that were told to end have ended: a Swarm only waits for those
+// that it tells to end itself, and would start their successors beside the others. A task that was not told to end is
+// replaced like any other, and so are the members that share a service, unless they were stopped.
+func (e Members) awaitEnding(ctx context.Context, changes []change, services map[string]swarm.Service) error {
+	replaced := map[string]bool{}
 	for _, c := range changes {
-		if service := services[c.want.Name]; service.Spec.Labels[spec.LabelStop] != "" {
-			stopped[service.ID] = true
+		service, found := services[c.want.Name]
+		stopped := service.Spec.Labels[spec.LabelStop] != ""
+		if found && service.Spec.Labels[spec.LabelStaged] == "" && (stopped || !c.pooled) {
+			replaced[service.ID] = true
 		}
 	}
-	if len(stopped) == 0 {
+	if len(replaced) == 0 {
 		return nil
 	}
-	return e.AwaitTasks(ctx, func(t swarm.Task) bool {
-		return stopped[t.ServiceID] && t.Status.State == swarm.TaskStateRunning &&
-			t.DesiredState != swarm.TaskStateRunning
-	})
+	return e.AwaitTasks(ctx, func(t swarm.Task) bool { return replaced[t.ServiceID] && isEnding(t) })
+}
+
+// isEnding reports whether a task was told to end, and may still run on its host.
+func isEnding(task swarm.Task) bool {
+	switch task.DesiredState {
+	case swarm.TaskStateComplete, swarm.TaskStateShutdown, swarm.TaskStateRemove:
+		return task.NodeID != "" && !dockerapi.Ended(task)
+	}
+	return false
 }
 
 func keepLabels(labels, live map[string]string, names ...string) {
