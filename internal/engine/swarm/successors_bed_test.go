@@ -4,6 +4,7 @@ package swarm_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -26,7 +27,8 @@ type succession struct {
 	next domain.MemberSpec
 }
 
-// TestSuccessors: an instance of a member starts only once the former one has ended, also if a drain told it to end.
+// TestSuccessors: an instance of a member starts only once the former one has ended, if that takes longer than a Swarm
+// waits, even if an apply died meanwhile; and also if a drain told it to end.
 func TestSuccessors(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
@@ -37,6 +39,16 @@ func TestSuccessors(t *testing.T) {
 		host int // of the successor
 		do   func(s *succession)
 	}{
+		{"replaced", 1, func(*succession) {}},
+		{"an apply died", 1, func(s *succession) {
+			ctx, die := context.WithCancel(acctest.Bounded(s.T))
+			done := s.start(ctx)
+			s.wantWait(done)
+			die()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				s.Fatalf("the apply that died ended with %v", err)
+			}
+		}},
 		{"drained", 0, (*succession).drain},
 	} {
 		t.Run(c.name, func(t *testing.T) {

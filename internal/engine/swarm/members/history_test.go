@@ -22,14 +22,19 @@ type history struct {
 	tasks   []swarm.Task
 }
 
-// newHistory returns the service of worker 0 of a group "job" in run 2.
-func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
-	t.Helper()
-	member := domain.MemberSpec{
+// workerOf returns the specification of worker 0 of a group "job" in run 2.
+func workerOf(rule domain.RestartRule) domain.MemberSpec {
+	return domain.MemberSpec{
 		Cluster: "lab", Group: "job", Role: "worker", Name: "job-worker-0", Host: "gpu1", Address: "job-worker-0:9000",
 		Hash: "hash", Run: 2, Image: "trainer:1", Restart: rule,
 	}
-	rendered, err := spec.Render(member, spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}, 1)
+}
+
+// newHistory returns the service of that worker.
+func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
+	t.Helper()
+	in := spec.Target{Network: "net", Nodes: map[string]string{"gpu1": "node1"}}
+	rendered, err := spec.Render(workerOf(rule), in, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

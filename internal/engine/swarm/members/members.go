@@ -107,6 +107,9 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 	if err := e.awaitEnding(ctx, changes, services); err != nil {
 		return err
 	}
+	if services, err = e.endFirst(ctx, changes, services); err != nil {
+		return err
+	}
 	for i, c := range changes {
 		live, found := services[c.want.Name]
 		changes[i].starts = !found || live.Spec.Labels[spec.LabelStaged] != ""
@@ -117,25 +120,7 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 				return err
 			}
 		}
-		return e.UpdateService(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(
-			live swarm.Service,
-		) (swarm.ServiceSpec, bool) {
-			next := spec.Overlay(live.Spec, spec.KeepEnvironment(live.Spec, c.want))
-			if c.pooled {
-				// only Remove removes replicas
-				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec)))
-			}
-			if spec.Replicas(live.Spec) == 0 && live.Spec.Labels[spec.LabelStaged] == "" {
-				next.TaskTemplate.ForceUpdate++ // otherwise nothing replaces a task that is still about to end
-			}
-			if spec.IdentityOf(live).Run == c.run && live.Spec.Labels[spec.LabelStaged] == "" {
-				if live.Spec.Labels[spec.LabelStop] != "" {
-					return next, false // it stays stopped in this run
-				}
-				keepLabels(next.Labels, live.Spec.Labels, spec.LabelRestarts, spec.LabelStarted, spec.LabelRestarted)
-			}
-			return next, !spec.Equal(next, live.Spec)
-		})
+		return e.UpdateService(ctx, m, services[c.want.Name], c.want.Name, c.auth, c.apply)
 	})
 }
 

@@ -16,14 +16,7 @@ func Stopped(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec
 		live.Labels = map[string]string{}
 	}
 	live.Labels[LabelStop] = string(reason)
-	placement := swarm.Placement{}
-	if live.TaskTemplate.Placement != nil {
-		placement = *live.TaskTemplate.Placement
-	}
-	if !slices.Contains(placement.Constraints, nowhere) {
-		placement.Constraints = append(slices.Clone(placement.Constraints), nowhere)
-	}
-	live.TaskTemplate.Placement = &placement
+	live = Nowhere(live)
 	if !identityIn(identifying(live)).Pooled {
 		return live
 	}
@@ -41,5 +34,18 @@ func Stopped(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec
 		kept.MaxAttempts = new(*policy.MaxAttempts + 1)
 		live.TaskTemplate.RestartPolicy = &kept
 	}
+	return live
+}
+
+// Nowhere returns a live service with constraints that no node meets.
+func Nowhere(live swarm.ServiceSpec) swarm.ServiceSpec {
+	placement := swarm.Placement{}
+	if live.TaskTemplate.Placement != nil {
+		placement = *live.TaskTemplate.Placement
+	}
+	if !slices.Contains(placement.Constraints, nowhere) {
+		placement.Constraints = append(slices.Clone(placement.Constraints), nowhere)
+	}
+	live.TaskTemplate.Placement = &placement
 	return live
 }
