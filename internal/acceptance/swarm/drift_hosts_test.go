@@ -49,6 +49,15 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 		l.must(bed.Await(t.Context(), third, dockerswarm.NodeStateDown))
 		l.must(bed.Nodes[0].Client().NodeRemove(t.Context(), node.ID, dockerswarm.NodeRemoveOptions{Force: true}))
 	}
+	join := func() {
+		is, err := bed.Nodes[0].Client().SwarmInspect(t.Context())
+		l.must(err)
+		l.must(third.Join(t.Context(), dockerswarm.JoinRequest{
+			ListenAddr: "0.0.0.0:2377", RemoteAddrs: []string{bed.Nodes[0].Address.String() + ":2377"},
+			JoinToken: is.JoinTokens.Worker,
+		}))
+	}
+	var former dockerswarm.Node
 	has := l.node(third.Name).Description.Resources
 	cpus, memory := fmt.Sprint(has.NanoCPUs/1e9), fmt.Sprint(has.MemoryBytes>>20)
 	runs := func() bool { return l.tasks()["hosts-worker-2"] != "" }
@@ -81,14 +90,19 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 			acctest.Eventually(l, "hosts-worker-2 to run again", runs)
 		},
 	}, {
+		what: "node joined again, still listed as down", by: func() {
+			former = l.node(third.Name)
+			l.must(third.Client().SwarmLeave(t.Context(), true))
+			l.must(bed.Await(t.Context(), third, dockerswarm.NodeStateDown))
+			acctest.Eventually(l, "hosts-worker-2 to be given up", func() bool { return !runs() })
+			join()
+			acctest.Eventually(l, "hosts-worker-2 to follow", runs)
+		},
+	}, {
 		what: "node removed, and joined again", by: func() {
+			l.must(bed.Nodes[0].Client().NodeRemove(t.Context(), former.ID, dockerswarm.NodeRemoveOptions{Force: true}))
 			remove()
-			is, err := bed.Nodes[0].Client().SwarmInspect(t.Context())
-			l.must(err)
-			l.must(third.Join(t.Context(), dockerswarm.JoinRequest{
-				ListenAddr: "0.0.0.0:2377", RemoteAddrs: []string{bed.Nodes[0].Address.String() + ":2377"},
-				JoinToken: is.JoinTokens.Worker,
-			}))
+			join()
 			acctest.Eventually(l, "hosts-worker-2 to follow", runs)
 		},
 	}, {

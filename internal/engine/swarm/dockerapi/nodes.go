@@ -77,16 +77,49 @@ func IsReachable(node swarm.Node) bool {
 	return node.ManagerStatus != nil && node.ManagerStatus.Reachability == swarm.ReachabilityReachable
 }
 
-// NodeOf returns the node of a host by its stored ID, or by its name.
-func NodeOf(nodes []swarm.Node, host, id string) (swarm.Node, bool) {
+// NodeOf returns the node of one of the hosts by its stored ID, or by its name. A node that is down has a successor if
+// its machine, which goes by the host's name, left the Swarm and joined it again while the node is still listed.
+func NodeOf(nodes []swarm.Node, hosts map[string]domain.Host, host string) (swarm.Node, bool) {
+	id := hosts[host].ID
 	i := slices.IndexFunc(nodes, func(node swarm.Node) bool { return id != "" && node.ID == id })
 	if i >= 0 {
+		if next, joined := successor(nodes, nodes[i]); joined && HostName(next) == host && !isStored(hosts, next.ID) {
+			return next, true
+		}
 		return nodes[i], true
 	}
 	if named := Named(nodes, host); len(named) == 1 {
 		return named[0], true
 	}
 	return swarm.Node{}, false
+}
+
+// isStored reports whether a host is stored with this ID.
+func isStored(hosts map[string]domain.Host, id string) bool {
+	for _, host := range hosts {
+		if host.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// IsSucceeded reports whether the only ready node with the name of a node that is down may be the same machine.
+func IsSucceeded(nodes []swarm.Node, node swarm.Node) bool {
+	_, joined := successor(nodes, node)
+	return joined
+}
+
+// successor returns the only ready node with the name of one that is down.
+func successor(nodes []swarm.Node, node swarm.Node) (swarm.Node, bool) {
+	if node.Status.State != swarm.NodeStateDown {
+		return swarm.Node{}, false
+	}
+	named := Named(nodes, HostName(node))
+	if len(named) != 1 || named[0].Status.State != swarm.NodeStateReady {
+		return swarm.Node{}, false
+	}
+	return named[0], true
 }
 
 // Named returns the nodes with a host's name, only the ready ones if there are any: a node that has left and joined
@@ -122,8 +155,8 @@ func HostsOf(cluster domain.Cluster) map[string]string {
 // NodesOf returns the node IDs of a cluster's hosts by host name, as far as they are part of the Swarm.
 func NodesOf(cluster domain.Cluster, nodes []swarm.Node) map[string]string {
 	ids := map[string]string{}
-	for name, host := range cluster.Hosts {
-		if node, found := NodeOf(nodes, name, host.ID); found {
+	for name := range cluster.Hosts {
+		if node, found := NodeOf(nodes, cluster.Hosts, name); found {
 			ids[name] = node.ID
 		}
 	}

@@ -49,15 +49,17 @@ func (e Members) FollowHosts(ctx context.Context) error {
 	})
 }
 
-// strandedAmong returns the services of members that have not ended, and are pinned to nodes that are gone.
+// strandedAmong returns the services of members that have not ended, and are pinned to nodes that are gone, or that are
+// down while their machines may be other nodes.
 func strandedAmong(
 	services []swarm.Service, tasks map[string][]swarm.Task, nodes []swarm.Node, cluster string,
 ) []swarm.Service {
 	view := view{nodes: dockerapi.NewNodes(nodes)}
 	return slices.DeleteFunc(slices.Clone(services), func(service swarm.Service) bool {
 		pin, id := spec.PinnedNode(service.Spec), spec.IdentityOf(service)
-		if _, there := view.nodes[pin]; there || pin == "" || !spec.BelongsTo(service, cluster) || id.Group == "" ||
-			id.Pooled {
+		node, there := view.nodes[pin]
+		if there && !dockerapi.IsSucceeded(nodes, node) || pin == "" || !spec.BelongsTo(service, cluster) ||
+			id.Group == "" || id.Pooled {
 			return true
 		}
 		var o domain.Observed

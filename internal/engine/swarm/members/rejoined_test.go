@@ -33,6 +33,18 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 		},
 		"the host is gone":  {nodes: []swarm.Node{nodeOf("gpu2", "", swarm.NodeStateReady)}, tasks: runs},
 		"the node is there": {nodes: []swarm.Node{nodeOf("gpu1", "node1", swarm.NodeStateDown)}, tasks: runs},
+		"the host is another node, and the former one is down": {
+			nodes: []swarm.Node{
+				nodeOf("gpu1", "node1", swarm.NodeStateDown), nodeOf("gpu1", "node9", swarm.NodeStateReady),
+			},
+			tasks: runs, want: []string{"node.id==node9"},
+		},
+		"another machine has the host's name": {
+			nodes: []swarm.Node{
+				nodeOf("gpu1", "node1", swarm.NodeStateReady), nodeOf("gpu1", "node9", swarm.NodeStateReady),
+			},
+			tasks: runs,
+		},
 		"it has completed": {
 			nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)},
 			tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateComplete, 0, "") },

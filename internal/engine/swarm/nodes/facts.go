@@ -152,7 +152,7 @@ func (e Hosts) askEngine(ctx context.Context, address string) (seen answer) {
 
 // known returns the node of a host by its stored ID, or by its name.
 func (f *facts) known(host string) (swarm.Node, bool) {
-	return dockerapi.NodeOf(f.nodes, host, f.stored.Hosts[host].ID)
+	return dockerapi.NodeOf(f.nodes, f.stored.Hosts, host)
 }
 
 // find returns the node of a host, by known or else as its own Engine reports.

@@ -104,6 +104,21 @@ func TestPlan(t *testing.T) {
 				}
 			},
 		},
+		"what is left of a host that joined again": {
+			facts: facts{
+				nodes: []swarm.Node{
+					node("a", id("old"), state(swarm.NodeStateDown)), node("a", id("new")), node("m", reachable),
+				},
+				networks: []network.Summary{ours},
+				stored:   lab(map[string]domain.Host{"a": {ID: "old"}, "m": {ID: "id-m"}}),
+			},
+			cluster: lab(map[string]domain.Host{"a": {}, "m": {}}),
+			check: func(t *testing.T, c domain.Cluster) {
+				if c.Hosts["a"].ID != "new" {
+					t.Errorf("the host is %s", c.Hosts["a"].ID)
+				}
+			},
+		},
 		"a Swarm is formed": {
 			facts: facts{missing: errMissing, engines: map[string]answer{
 				"a": bare("1"), "b": bare("2"), "c": bare("3"), "d": bare("4"), "e": bare("5"),
