@@ -12,7 +12,7 @@ const launchd = 1
 
 // terraformGone waits until Terraform, the parent process, is gone, for example killed. It returns
 // false if it can't find out.
-func terraformGone() bool {
+func terraformGone(*os.File) bool {
 	parent := os.Getppid()
 	if parent == launchd {
 		return true

@@ -1,57 +1,84 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // playsVariable selects the part that a process of this test plays: Terraform, or its provider.
 const playsVariable = "TRAINYARD_TEST_PLAYS"
 
-// TestTerraformGone: a provider notices that Terraform was killed, and not before.
-func TestTerraformGone(t *testing.T) {
+func TestMain(m *testing.M) {
 	switch os.Getenv(playsVariable) {
 	case "terraform":
-		provider := again(t.Context(), "provider")
-		provider.Stderr = os.Stderr
-		out, err := provider.StdoutPipe()
-		fatalOn(t, err, nil)
-		fatalOn(t, provider.Start(), nil)
-		_, _ = io.Copy(os.Stdout, out) // until it is killed
-		return
+		playTerraform()
 	case "provider":
-		fmt.Println("serving")
-		fmt.Fprintf(os.Stderr, "gone: %t\n", terraformGone())
-		os.Exit(0) // the reader of the test's output is gone
+		playProvider()
+	default:
+		m.Run()
 	}
+}
+
+// playTerraform starts a provider, and reads its output until it is killed.
+func playTerraform() {
+	provider := again(context.Background(), "provider")
+	provider.Stderr = os.Stderr
+	out, err := provider.StdoutPipe()
+	if err == nil {
+		err = provider.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, out)
+}
+
+// playProvider serves nothing. As the library that serves providers does, it replaces its standard output.
+func playProvider() {
+	endWithTerraform()
+	os.Stdout = os.Stderr
+	fmt.Printf("serving as %d\n", os.Getpid())
+	select {} // until Terraform is gone
+}
+
+// TestTerraformGone: a provider notices that Terraform was killed, and not before.
+func TestTerraformGone(t *testing.T) {
 	terraform := again(acctest.Bounded(t), "terraform")
-	var stderr bytes.Buffer
-	terraform.Stderr = &stderr
-	out, err := terraform.StdoutPipe()
+	stderr, err := terraform.StderrPipe()
 	fatalOn(t, err, nil)
 	fatalOn(t, terraform.Start(), nil)
-	first := make([]byte, len("serving"))
-	if _, err := io.ReadFull(out, first); err != nil || string(first) != "serving" {
-		t.Fatalf("the provider prints %q: %v", first, err)
+	var pid int
+	if _, err := fmt.Fscanf(stderr, "serving as %d\n", &pid); err != nil {
+		t.Fatalf("the provider doesn't say that it is serving: %v", err)
 	}
+	provider, err := os.FindProcess(pid)
+	fatalOn(t, err, nil)
 	fatalOn(t, terraform.Process.Kill(), nil)
-	_ = terraform.Wait() // until the provider, which shares its standard error, has ended as well
-	if !strings.HasPrefix(stderr.String(), "gone: true") {
-		t.Errorf("the provider says %q", stderr.String())
+	kill := time.AfterFunc(patience.Limit, func() {
+		t.Error("the provider didn't notice that Terraform is gone")
+		_ = provider.Kill()
+	})
+	// Both share their standard error, which is at its end when both have ended.
+	rest, err := io.ReadAll(stderr)
+	if len(rest) > 0 || err != nil {
+		t.Errorf("the provider says %q, %v", rest, err)
 	}
+	kill.Stop()
+	_ = terraform.Wait()
 }
 
 // again returns a command that runs this test as one of the parts.
 func again(ctx context.Context, plays string) *exec.Cmd {
-	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestTerraformGone$") //nolint:gosec // this test
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^$") //nolint:gosec // this test
 	command.Env = append(os.Environ(), playsVariable+"="+plays)
 	return command
 }

@@ -4,7 +4,7 @@ import "os"
 
 // terraformGone waits until Terraform, the parent process, is gone, for example killed. It returns
 // false if it can't find out.
-func terraformGone() bool {
+func terraformGone(*os.File) bool {
 	parent, err := os.FindProcess(os.Getppid())
 	if err != nil {
 		return false

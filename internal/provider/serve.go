@@ -31,17 +31,23 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 		// Terraform ends its providers itself. If one ends earlier, as a CI system signals all processes of a job, what
 		// it has just created isn't in the state. Ignoring the signal would make members ignore it, too.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
-		go func() {
-			if terraformGone() {
-				os.Exit(1) // it would be left behind otherwise
-			}
-		}()
+		endWithTerraform()
 	}
 	var options []tf6server.ServeOpt
 	if keep {
 		options = append(options, tf6server.WithManagedDebug())
 	}
 	return tf6server.Serve(address, func() tfprotov6.ProviderServer { return NewServer(version, engines) }, options...)
+}
+
+// endWithTerraform ends this process, which would be left behind otherwise, when Terraform is gone.
+func endWithTerraform() {
+	output := os.Stdout // the library that serves providers replaces it
+	go func() {
+		if terraformGone(output) {
+			os.Exit(1)
+		}
+	}()
 }
 
 // NewServer returns a server for a provider of this version with these engines.
