@@ -28,8 +28,8 @@ type sparkJob struct {
 // The regression has fewer columns, and gets more rounds: with as many as the classification, it is mostly Spark's own
 // start, which workers can't shorten.
 var sparkJobs = []sparkJob{
-	{"classification", 100, map[int]float64{0: 1056, 1: 1740, 2: 828}},
-	{"regression", 500, map[int]float64{0: 177, 1: 328, 2: 139}},
+	{"classification", 60, map[int]float64{0: 1056, 1: 1740, 2: 828}},
+	{"regression", 240, map[int]float64{0: 177, 1: 328, 2: 139}},
 }
 
 // sparkCounts are the numbers of static workers. Each has 0.4 processors, so that four of them and everything else fit
@@ -48,7 +48,7 @@ const (
 // The JSON endpoint of the measured Spark's master, and the size of the trainings' data.
 const (
 	sparkEndpoint = "http://127.0.0.1:19080/json/"
-	sparkRows     = 1_000_000
+	sparkRows     = 600_000
 )
 
 // sparkSubmit is how long a submit took from the end of its first task, which waits until all of its workers are there,
@@ -160,6 +160,7 @@ func (b *bench) submit(
 		if err != nil {
 			return nil, err
 		}
+		b.say("spark: submit %d took %.1f s, %.1f s from the first task", i+1, one.whole.Seconds(), one.training.Seconds())
 		took = append(took, one)
 	}
 	return took, nil
