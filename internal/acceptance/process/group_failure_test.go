@@ -204,14 +204,15 @@ func TestAccGroupLocked(t *testing.T) {
 	}
 	var release func() error
 	locked := acceptance.Says(`Locked by another run`,
-		`group job is locked by ada@example (process 42): a long test, since`, `Nothing was changed`)
+		fmt.Sprintf(`group job is locked by ada@example (process %d): a long test, since`, os.Getpid()),
+		`Nothing was changed`)
 	l.test(
 		resource.TestStep{Config: config("0.1"), Check: l.changes("+job-worker-0")},
 		resource.TestStep{
 			PreConfig: func() {
 				var err error
 				release, err = l.engine().Lock(t.Context(), reconcile.GroupLock("job"),
-					engine.Holder{Who: "ada@example", Process: 42, Operation: "a long test"})
+					engine.Holder{Who: "ada@example", Process: os.Getpid(), Operation: "a long test"})
 				l.must(err)
 			},
 			Config:      config("0.2"),

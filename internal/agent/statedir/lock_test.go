@@ -19,7 +19,7 @@ import (
 )
 
 var ada = engine.Holder{
-	Who: "ada@engine", Process: 4711, Operation: "apply of group mnist", Since: time.Unix(1_700_000_000, 0).UTC(),
+	Who: "ada@engine", Process: os.Getpid(), Operation: "apply of group mnist", Since: time.Unix(1_700_000_000, 0).UTC(),
 }
 
 func TestLock(t *testing.T) {
@@ -51,6 +51,22 @@ func TestLock(t *testing.T) {
 	again, err := d.Lock("group mnist", engine.Holder{Who: "bob"})
 	must(t, err)
 	must(t, again.Release())
+}
+
+// TestLockAfterADeath: whoever finds a lock held whose last note is by a process that has died is told of nobody, as the
+// present holder is about to write its own.
+func TestLockAfterADeath(t *testing.T) {
+	d := create(t)
+	dead := exec.CommandContext(t.Context(), "true")
+	must(t, dead.Run())
+	lock, err := d.Lock("group mnist", engine.Holder{Who: "ada", Process: dead.Process.Pid})
+	must(t, err)
+	_, err = d.Lock("group mnist", engine.Holder{Who: "bob"})
+	if locked, is := errors.AsType[*engine.LockedError](err); !is || locked.Holder.Process != 0 ||
+		locked.Holder.Who == "ada" {
+		t.Errorf("a lock with the note of the dead: %v", err)
+	}
+	must(t, lock.Release())
 }
 
 // TestHolderTakesNoLock: reading the holder keeps nobody from taking the lock afterwards.
