@@ -3,7 +3,6 @@
 package statedir
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -123,23 +122,6 @@ func sizeAt(log string, moment time.Time) (size int64, err error) {
 	if info.ModTime().Before(moment) {
 		return info.Size(), nil // even if a member ended before its last lines were recorded
 	}
-	index, err := os.Open(log + timesSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer index.Close()
-	for lines := bufio.NewScanner(index); lines.Scan(); {
-		var at, noted int64
-		if _, err := fmt.Sscan(lines.Text(), &at, &noted); err != nil {
-			continue // the last line of an index whose writer died
-		}
-		if at > moment.UnixNano() {
-			break
-		}
-		size = noted
-	}
-	return size, nil
+	size, _, err = notedBefore(log, moment)
+	return size, err
 }

@@ -112,7 +112,8 @@ func firstPlace(log string, run time.Time) (mark logMark, older bool, err error)
 	return firstPlace(log, time.Time{})
 }
 
-// notedBefore returns the last size of a log that was recorded up to a time.
+// notedBefore returns the last size of a log that was recorded before any after a time: if the clock is set back later,
+// nothing is skipped.
 func notedBefore(log string, moment time.Time) (size int64, found bool, err error) {
 	index, err := os.Open(log + timesSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,9 +125,13 @@ func notedBefore(log string, moment time.Time) (size int64, found bool, err erro
 	defer index.Close()
 	for lines := bufio.NewScanner(index); lines.Scan(); {
 		var at, noted int64
-		if _, err := fmt.Sscan(lines.Text(), &at, &noted); err == nil && at <= moment.UnixNano() {
-			size, found = noted, true
+		if _, err := fmt.Sscan(lines.Text(), &at, &noted); err != nil {
+			continue // the last line of an index whose writer died
 		}
+		if at > moment.UnixNano() {
+			break
+		}
+		size, found = noted, true
 	}
 	return size, found, nil
 }

@@ -69,6 +69,15 @@ func TestFollowRun(t *testing.T) {
 	(&reader{logbook: l}).expectNew("old", "last", "new")
 }
 
+// TestFollowRunClockSetBack: what a run has written is read although the clock was set back to before its start.
+func TestFollowRunClockSetBack(t *testing.T) {
+	l := newLogbook(t)
+	l.write(at(5), "old\n")
+	l.write(at(6), "new\n")
+	l.write(at(2), "newer\n")
+	(&reader{logbook: l, run: at(5).Add(time.Millisecond)}).expectNew("new", "newer")
+}
+
 // TestFollowRotation: no line is lost or read twice when a log is rotated; one above the maximum length comes in
 // pieces.
 func TestFollowRotation(t *testing.T) {
