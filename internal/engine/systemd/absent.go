@@ -55,22 +55,20 @@ func (e *Engine) amendAbsence(ctx context.Context, change func(*absence) (change
 	}
 }
 
-// next returns the absence after another check of the hosts. A controller that itself reaches less than half of the
-// hosts gives none up, as it may be the one that is cut off; and time before it began to check does not count, as all
-// may have been down.
-func (a absence) next(hosts map[string]domain.Host, unreached map[string]bool, began, now time.Time) absence {
+// next returns the absence after another check, given for how long each unreachable host has been so for this
+// controller. A controller that reaches less than half of the hosts gives none up, as it may be the one that is cut off;
+// and time before it began to check does not count, as all may have been down.
+func (a absence) next(
+	hosts map[string]domain.Host, unreached map[string]time.Duration, now time.Time,
+) absence {
 	next := absence{Since: map[string]time.Time{}, Lost: map[string]bool{}, Forgotten: map[string]bool{}}
-	for name := range unreached {
+	for name, noticed := range unreached {
 		since, before := a.Since[name]
 		if !before {
 			since = now
 		}
 		next.Since[name] = since
-		watched := since
-		if began.After(since) {
-			watched = began
-		}
-		if a.Lost[name] || now.Sub(watched) >= lostAfter && 2*len(unreached) <= len(hosts) {
+		if a.Lost[name] || noticed >= lostAfter && 2*len(unreached) <= len(hosts) {
 			next.Lost[name] = true
 		}
 		if a.Forgotten[name] {

@@ -19,9 +19,9 @@ const guardEvery = 5 * time.Second
 // Guard maintains the hosts: it brings copies of the store up to date, records which hosts are lost, and ends members
 // on returned hosts that are elsewhere by then.
 func (e *Engine) Guard(ctx context.Context) error {
-	began := time.Now()
+	noticed := map[string]time.Time{}
 	for ctx.Err() == nil {
-		_ = e.guard(ctx, began) // it is tried again
+		_ = e.guard(ctx, noticed) // it is tried again
 		select {
 		case <-ctx.Done():
 		case <-time.After(guardEvery):
@@ -30,7 +30,8 @@ func (e *Engine) Guard(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) guard(ctx context.Context, began time.Time) error {
+// guard checks the hosts once. It keeps when this controller first noticed that each unreachable host is so.
+func (e *Engine) guard(ctx context.Context, noticed map[string]time.Time) error {
 	p, err := e.writable(ctx)
 	if err == nil {
 		err = p.unread
@@ -77,7 +78,7 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 		return err
 	}
 	stray := strays(found, groups)
-	return errors.Join(e.fence(ctx, p, stray), e.mark(ctx, p, failed, stray, began))
+	return errors.Join(e.fence(ctx, p, stray), e.mark(ctx, p, unreachedFor(failed, noticed), stray))
 }
 
 // soon bounds calls that a live host answers quickly.
@@ -92,20 +93,30 @@ func askAllSoon[Q, A any](
 	return askAll(ctx, e, p, call, question)
 }
 
+// unreachedFor returns for how long this controller has not reached each host that failed to answer, whatever steps the
+// clock has made.
+func unreachedFor(failed map[string]error, noticed map[string]time.Time) map[string]time.Duration {
+	maps.DeleteFunc(noticed, func(name string, _ time.Time) bool { return failed[name] == nil })
+	unreached := make(map[string]time.Duration, len(failed))
+	for name := range failed {
+		if _, before := noticed[name]; !before {
+			noticed[name] = time.Now()
+		}
+		unreached[name] = time.Since(noticed[name])
+	}
+	return unreached
+}
+
 // mark stores which hosts can't be reached. One that was lost is not back before it has no strays left, so that nobody
 // finds members there that are elsewhere.
 func (e *Engine) mark(
-	ctx context.Context, p place, failed map[string]error, strays map[string][]string, began time.Time,
+	ctx context.Context, p place, unreached map[string]time.Duration, strays map[string][]string,
 ) error {
 	before, item, err := e.absence(ctx)
 	if err != nil {
 		return err
 	}
-	unreached := map[string]bool{}
-	for name := range failed {
-		unreached[name] = true
-	}
-	next := before.next(p.hosts, unreached, began, time.Now().UTC())
+	next := before.next(p.hosts, unreached, time.Now().UTC())
 	for name := range strays {
 		next.keepLost(name, before)
 	}
