@@ -267,9 +267,15 @@ type provision struct {
 func (p *provision) check() error {
 	p.id = p.spec.ID
 	pulled := p.spec.Archive == nil && p.spec.Build == nil
-	if !pulled {
-		if err := onePlatform(p.spec.Name, p.hosts); err != nil {
-			return err
+	if several := platforms(p.hosts); several != "" {
+		switch {
+		case !pulled:
+			return fmt.Errorf("image %q is for one platform, but the hosts have several: %s. Push a multi-platform "+
+				"image to a registry, and omit archive and build", p.spec.Name, several)
+		case isID(p.id):
+			return fmt.Errorf("image %q was pulled for one platform, as %s, but the hosts now have several: %s. "+
+				"Replace the resource, which finds the ID of the multi-platform image: terraform apply "+
+				"-replace=<address>", p.spec.Name, p.id, several)
 		}
 	}
 	if p.id == "" && p.spec.Build != nil {
@@ -296,22 +302,20 @@ func (p *provision) check() error {
 	return nil
 }
 
-// onePlatform returns an error if hosts have several platforms: an archive or a build is for one.
-func onePlatform(name string, hosts []imageHost) error {
+// platforms describes the platforms of hosts that have several, and is "" otherwise.
+func platforms(hosts []imageHost) string {
 	byArchitecture := map[string][]string{}
 	for _, host := range hosts {
 		byArchitecture[host.architecture] = append(byArchitecture[host.architecture], host.name)
 	}
 	if len(byArchitecture) < 2 {
-		return nil
+		return ""
 	}
 	var parts []string
 	for _, architecture := range slices.Sorted(maps.Keys(byArchitecture)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", architecture, strings.Join(byArchitecture[architecture], ", ")))
 	}
-	return fmt.Errorf("image %q is for one platform, but the hosts have several: %s. Push a multi-platform image to "+
-		"a registry, and omit archive and build",
-		name, strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }
 
 // bring brings the image to the hosts without it, and gives it its name there.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
 func hostsOf(architectures ...string) (hosts []imageHost) {
@@ -96,14 +95,27 @@ func TestProvisionCheck(t *testing.T) {
 	}
 }
 
-func TestOnePlatform(t *testing.T) {
-	err := onePlatform("trainer:1", hostsOf("x86_64", "aarch64", "x86_64"))
-	if err == nil || !strings.Contains(err.Error(), "aarch64 (gpu2), x86_64 (gpu1, gpu3)") {
-		t.Errorf("hosts of two platforms: %v", err)
+// TestSeveralPlatforms: hosts of several platforms can only have an image that they pull, by an ID that all can have.
+func TestSeveralPlatforms(t *testing.T) {
+	const several = "aarch64 (gpu2), x86_64 (gpu1, gpu3)"
+	for name, test := range map[string]struct {
+		spec engine.ImageSpec
+		want string
+	}{
+		"an archive":     {engine.ImageSpec{ID: "sha256:1", Archive: nothing}, "omit archive and build"},
+		"a build":        {engine.ImageSpec{Build: &engine.ImageBuild{}}, "omit archive and build"},
+		"pulled":         {engine.ImageSpec{}, ""},
+		"pulled by all":  {engine.ImageSpec{ID: "reg/trainer@sha256:1"}, ""},
+		"pulled by some": {engine.ImageSpec{ID: "sha256:1"}, "terraform apply -replace"},
+	} {
+		test.spec.Name = "trainer:1"
+		p := provision{spec: test.spec, hosts: hostsOf("x86_64", "aarch64", "x86_64")}
+		err := p.check()
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), several)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	swarmtest.Must(t, onePlatform("trainer:1", hostsOf("x86_64", "x86_64")))
-	pulled := provision{spec: engine.ImageSpec{Name: "trainer:1"}, hosts: hostsOf("x86_64", "aarch64")}
-	swarmtest.Must(t, pulled.check())
 }
 
 func TestOrigin(t *testing.T) {
