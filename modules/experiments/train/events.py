@@ -1,5 +1,6 @@
 """Scalars for TensorBoard: its event files are records with checksums around a protocol buffers message."""
 
+import itertools
 import os
 import socket
 import struct
@@ -63,13 +64,22 @@ def cut(folder, last):
             file.truncate(end)
 
 
+def _create(path):
+    """Creates a file. In containers, an attempt in the same second can have the same name and process ID."""
+    for nth in itertools.count():
+        try:
+            return open(f"{path}.{nth}", "xb")
+        except FileExistsError:
+            continue
+
+
 class Writer:
     """Writes an event file into a folder. An attempt that resumes writes another one beside it."""
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
-        self.file = open(os.path.join(folder, name), "wb")
+        self.file = _create(os.path.join(folder, name))
         self._write(_field(3, b"brain.Event:2"))
 
     def _write(self, event):
