@@ -112,7 +112,7 @@ func buildAt(path, pkg, env string, flags ...string) error {
 	shared := filepath.Join(programs, hex.EncodeToString(key[:]))
 	if programs != "" {
 		if _, err := os.Stat(shared); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(err, copyProgram(shared, path))
+			return errors.Join(err, CopyProgram(shared, path))
 		}
 	}
 	args := append(append([]string{"build", "-o", path}, flags...), pkg)
@@ -125,15 +125,15 @@ func buildAt(path, pkg, env string, flags ...string) error {
 		return nil
 	}
 	unfinished := fmt.Sprint(shared, ".", os.Getpid())
-	if err := copyProgram(path, unfinished); err != nil {
+	if err := CopyProgram(path, unfinished); err != nil {
 		return err
 	}
 	return os.Rename(unfinished, shared)
 }
 
-// copyProgram copies by a process of its own: a program can't be started while another process has it open for writing,
+// CopyProgram copies a program by a process of its own: a program can't be started while another process has it open for writing,
 // and what this process has open, any process that it starts meanwhile has for a moment, too.
-func copyProgram(from, to string) error {
+func CopyProgram(from, to string) error {
 	output, err := exec.Command("cp", from, to).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("copying %s: %w: %s", from, err, output)

@@ -56,7 +56,9 @@ func ProviderWithGPUs(t testing.TB, control *fakenvml.Control, without ...string
 		telemetry.SysVariable + "=" + sys,
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec env '%s' '%s' \"$@\"\n", strings.Join(env, "' '"), BuildAgent(t))
-	if err := os.WriteFile(filepath.Join(filepath.Dir(provider), telemetry.AgentName), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+	written := filepath.Join(sys, telemetry.AgentName)
+	if err := errors.Join(os.WriteFile(written, []byte(script), 0o700), //nolint:gosec // it is a program
+		CopyProgram(written, filepath.Join(filepath.Dir(provider), telemetry.AgentName))); err != nil {
 		t.Fatal(err)
 	}
 	return provider

@@ -3,7 +3,9 @@
 package swarm_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,10 +109,12 @@ resource "trainyard_group" "digits" {
 	}
 }
 
-// wholeLog returns everything that a member printed, on any host.
+// wholeLog returns everything that a member printed, on any host. It is empty while an Engine is too busy to answer.
 func (l *swarmLab) wholeLog(member string) []string {
 	l.Helper()
 	lines, err := l.engine().Logs(l.Context(), member, engine.LogOptions{})
-	l.must(err)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		l.must(err)
+	}
 	return lines
 }

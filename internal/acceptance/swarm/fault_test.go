@@ -388,7 +388,7 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 // and nothing leaves the state until it is back.
 func TestAccSwarmQuorumIsLost(t *testing.T) {
 	acceptance.Test(t)
-	bed := ownBed(t, testbed.Options{Nodes: 5, Managers: 5})
+	bed := ownBed(t, testbed.Options{Nodes: 5, Managers: 5, Heartbeat: slowHeartbeat})
 	l := newSwarmLab(t, bed, "quorum")
 	w := newSwarmWorkspace(l)
 	configure := func(cluster string) {
@@ -402,8 +402,6 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	}
 	configure(l.wholeBed(5))
 	w.Must("apply", "-auto-approve")
-	// On a busy machine the Swarm may lose sight of a node for a while, and replace its tasks by itself. Members that
-	// can run on another node would move.
 	services := func() (specs []dockerswarm.ServiceSpec) {
 		t.Helper()
 		acctest.EventuallyNoError(t, "a leader to list the services", func() error {

@@ -271,9 +271,12 @@ func (l *swarmLab) changes(want ...string) resource.TestCheckFunc {
 // service returns the current state of a service.
 func (l *swarmLab) service(name string) dockerswarm.Service {
 	l.Helper()
-	service, _, err := l.bed.Nodes[0].Client().ServiceInspectWithRaw(l.Context(), name,
-		dockerswarm.ServiceInspectOptions{})
-	l.must(err)
+	var service dockerswarm.Service
+	l.patiently("service "+name, func() (err error) {
+		service, _, err = l.bed.Nodes[0].Client().ServiceInspectWithRaw(l.Context(), name,
+			dockerswarm.ServiceInspectOptions{})
+		return err
+	})
 	return service
 }
 
@@ -313,7 +316,7 @@ func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSp
 // change changes a service by hand.
 func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.Helper()
-	l.update(name, func() error {
+	l.patiently("an update of "+name, func() error {
 		service := l.service(name)
 		change(&service.Spec)
 		_, err := l.bed.Nodes[0].Client().ServiceUpdate(l.Context(), service.ID, service.Version, service.Spec,
@@ -322,12 +325,14 @@ func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
 	})
 }
 
-// update repeats a read and update until nobody, including the Swarm itself, has changed the object in between.
-func (l *swarmLab) update(what string, update func() error) {
+// patiently repeats a call, or a read and update, while the Swarm elects a leader, and until nobody, including the Swarm
+// itself, has changed the object in between.
+func (l *swarmLab) patiently(what string, do func() error) {
 	l.Helper()
-	acctest.Eventually(l, "an update of "+what, func() bool {
-		err := update()
-		if err != nil && strings.Contains(err.Error(), "update out of sequence") {
+	acctest.Eventually(l, what, func() bool {
+		err := do()
+		if err != nil && (strings.Contains(err.Error(), "update out of sequence") ||
+			strings.Contains(err.Error(), "does not have a leader")) {
 			return false
 		}
 		l.must(err)
@@ -415,8 +420,11 @@ func (l *swarmLab) hostOf(member string) string {
 // node returns a node as the Swarm sees it.
 func (l *swarmLab) node(name string) dockerswarm.Node {
 	l.Helper()
-	node, err := l.findNode(name)
-	l.must(err)
+	var node dockerswarm.Node
+	l.patiently("node "+name, func() (err error) {
+		node, err = l.findNode(name)
+		return err
+	})
 	return node
 }
 
@@ -436,7 +444,7 @@ func (l *swarmLab) findNode(name string) (dockerswarm.Node, error) {
 // updateNode changes a node by hand.
 func (l *swarmLab) updateNode(name string, change func(*dockerswarm.NodeSpec)) {
 	l.Helper()
-	l.update(name, func() error {
+	l.patiently("an update of "+name, func() error {
 		node := l.node(name)
 		change(&node.Spec)
 		return l.bed.Nodes[0].Client().NodeUpdate(l.Context(), node.ID, node.Version, node.Spec)

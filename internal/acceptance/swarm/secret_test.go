@@ -19,7 +19,6 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
-	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
 // The contents of secrets, one of them with a join token, reach the members and appear nowhere else. New content needs
@@ -81,8 +80,7 @@ ephemeral "trainyard_join_token" "worker" {
 // logs returns the lines from a member's current instance.
 func (l *swarmLab) logs(member string) []string {
 	l.Helper()
-	log, err := l.engine().Logs(l.Context(), member, engine.LogOptions{})
-	l.must(err)
+	log := l.wholeLog(member)
 	if last := len(log) - 3; last > 0 {
 		return log[last:]
 	}

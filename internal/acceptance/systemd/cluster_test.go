@@ -149,8 +149,8 @@ func TestAccHostReinstalled(t *testing.T) {
 				// The folder goes first, and last: otherwise the controller would have the supervisor started again.
 				l.on(two, `rm -rf %[2]s; systemctl stop trainyard@%[1]s.service; systemctl stop 'trainyard-%[1]s-*'
 					rm -rf %[2]s %[3]s/trainyard@%[1]s.service %[3]s/*/trainyard@%[1]s.service; systemctl daemon-reload
-					sed -i '/ trainyard cluster %[1]s$/d' /root/.ssh/auth*_keys /home/*/.ssh/auth*_keys; true`,
-					l.name, l.dir().Path(), layout.Units)
+					flock %[4]s sed -i '/ trainyard cluster %[1]s$/d' /root/.ssh/auth*_keys /home/*/.ssh/auth*_keys; true`,
+					l.name, l.dir().Path(), layout.Units, layout.Clusters)
 			},
 			Config: config,
 			ConfigPlanChecks: acceptance.Planned(

@@ -22,12 +22,11 @@ const prometheusImage = "trainyard/prometheus:1"
 func TestAccMonitoring(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
-	bed := dockerBed(t)
-	acctest.LoadPrometheus(t, bed, prometheusImage)
-	l := openLab(t, bed, acctest.Build(t, acctest.Provider), 0, 1, 2)
+	l := openLab(t, dockerBed(t), acctest.Build(t, acctest.Provider), 0, 1, 2)
 	w := acctest.NewWorkspace(t, l.provider)
 	acceptance.WithModules(w)
 	on, port := l.hosts[1], l.port+1
+	acctest.LoadPrometheus(t, on, prometheusImage) // tests beside this one stop other hosts' Engines
 	w.Write("main.tf", required+l.config(l.answering(l.cluster(l.hosts...)), waiting(3), fmt.Sprintf(`
 module "monitoring" {
   source          = "./modules/monitoring"
@@ -50,7 +49,7 @@ output "endpoint" {
 	}
 
 	p := acceptance.Prometheus{
-		TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: bed.DialContext}}, URL: url,
+		TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: l.bed.DialContext}}, URL: url,
 	}
 	want := map[string]string{fmt.Sprintf("http://%s/metrics", metricsAt(l.hosts[0], l.metricsPort()+1)): "up"}
 	for _, host := range l.hosts {

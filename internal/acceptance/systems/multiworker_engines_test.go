@@ -203,7 +203,7 @@ resource "trainyard_image" "of" {
 // worker 0's final line.
 func trainOnSwarm(t *testing.T, e pythonenv.Environment, model string) rankLine {
 	w := newTensorFlow(t)
-	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1})
+	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1, Heartbeat: testbed.Steady})
 	acctest.LoadMember(t, bed, emptyImage)
 	docker := bed.Nodes[0].Client()
 	folder := t.TempDir()

@@ -74,6 +74,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	live    map[*ssh.ServerConn]bool
+	ended   bool
 	users   []string
 	offered []string
 	opened  []string
@@ -100,7 +101,7 @@ func Start(t testing.TB, options Options) *Server {
 	var running sync.WaitGroup
 	t.Cleanup(func() {
 		_ = listener.Close()
-		s.Drop()
+		s.end()
 		running.Wait()
 	})
 	running.Go(func() {
@@ -141,6 +142,9 @@ func (s *Server) serve(conn net.Conn) {
 	}
 	s.mu.Lock()
 	s.live[c] = true
+	if s.ended {
+		_ = c.Close()
+	}
 	s.users = append(s.users, c.User())
 	s.mu.Unlock()
 	go ssh.DiscardRequests(requests)
@@ -326,6 +330,14 @@ func target(channel ssh.NewChannel) (network, address string) {
 		return "tcp", net.JoinHostPort(m.Host, strconv.Itoa(int(m.Port)))
 	}
 	return "", ""
+}
+
+// end closes all connections, including those that are being made.
+func (s *Server) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.Drop()
 }
 
 // Drop closes all connections.

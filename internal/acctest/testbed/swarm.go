@@ -94,8 +94,11 @@ func (n *Node) Join(ctx context.Context, request swarm.JoinRequest) error {
 	return fmt.Errorf("swarm join on %s: %w\n%s", n.Name, errors.Join(err, unknown), n.log())
 }
 
-// heartbeat is the interval of the Swarm's heartbeats.
+// heartbeat is the interval of the heartbeats of a Swarm that the bed forms.
 func (b *Bed) heartbeat() time.Duration { return cmp.Or(b.options.Heartbeat, defaultHeartbeat) }
+
+// usualHeartbeat is Docker's default, plus the most that a dispatcher adds at random.
+const usualHeartbeat = 5500 * time.Millisecond
 
 // missedHeartbeats is the number of heartbeat intervals after which a node is surely down: three, plus one since a
 // heartbeat may just have been sent.
@@ -108,8 +111,12 @@ func (b *Bed) outlastHeartbeats(ctx context.Context, silence time.Duration) erro
 	if len(b.Nodes) == 1 {
 		return nil // there is no manager to notice
 	}
+	heartbeat := b.heartbeat()
+	if b.options.Managers == 0 {
+		heartbeat = usualHeartbeat // somebody else formed the Swarm
+	}
 	select {
-	case <-time.After(missedHeartbeats*b.heartbeat() - silence):
+	case <-time.After(missedHeartbeats*heartbeat - silence):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

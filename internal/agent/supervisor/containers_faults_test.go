@@ -30,8 +30,7 @@ func TestContainerSupervisorDies(t *testing.T) {
 	l.running(spec)
 	l.running(stopped)
 	before := l.state(spec)
-	l.kill()
-	l.awaitSupervisor()
+	l.succeed()
 	if after := l.state(spec); after.Instance != before.Instance || after.State != domain.StateRunning {
 		t.Errorf("it was %+v, and is %+v", before, after)
 	}
@@ -109,8 +108,7 @@ func TestContainerEngineRestarts(t *testing.T) {
 	if state := l.ended(l.script("another", "exit 7")); *state.ExitCode != 7 {
 		t.Errorf("without an engine: %+v", state)
 	}
-	l.kill() // the next supervisor doesn't find an Engine either
-	l.awaitSupervisor()
+	l.succeed() // the next supervisor doesn't find an Engine either
 	for _, spec := range []domain.MemberSpec{graceful, never} {
 		if state := l.state(spec); state.State != domain.StateRunning {
 			t.Errorf("while the engine is away: %+v", state)

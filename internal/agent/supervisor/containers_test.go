@@ -294,8 +294,7 @@ func TestContainerWaits(t *testing.T) {
 		return l.state(spec).LastError == "its health check has not passed yet" &&
 			l.state(spec).State == domain.StatePending
 	})
-	l.kill()
-	l.awaitSupervisor()
+	l.succeed()
 	if state := l.state(spec); state.State != domain.StatePending {
 		t.Errorf("%+v", state)
 	}

@@ -55,9 +55,7 @@ func newHostLabOn(t *testing.T, host *testbed.Host, cluster string) *hostLab {
 	l := &hostLab{T: t, host: host, cluster: cluster, unit: "supervisor-of-" + cluster + ".service"}
 	installing.Lock()
 	if _, err := os.Stat(l.path(program)); errors.Is(err, os.ErrNotExist) {
-		content, err := os.ReadFile(acctest.Build(t, acctest.Provider))
-		l.must(err)
-		l.must(os.WriteFile(l.path(program), content, 0o755)) //nolint:gosec // a program
+		l.must(acctest.CopyProgram(acctest.Build(t, acctest.Provider), l.path(program)))
 	}
 	installing.Unlock()
 	l.must(os.MkdirAll(l.path(stateDir), 0o700))
@@ -276,12 +274,16 @@ func (l *hostLab) processes(text string) string {
 	return l.sh("pgrep --count --full -- '[" + text[:1] + "]" + text[1:] + "' || true")
 }
 
-// awaitSupervisor waits until the supervisor that systemd started last is running.
-func (l *hostLab) awaitSupervisor() {
+// succeed kills the supervisor, and waits until the next one that systemd starts is running.
+func (l *hostLab) succeed() {
 	l.Helper()
+	before, _, err := l.files().Holder(statedir.SupervisorLock)
+	l.must(err)
+	l.kill()
 	l.eventually("the next supervisor", func() bool {
 		holder, held, err := l.files().Holder(statedir.SupervisorLock)
 		l.must(err)
-		return held && l.out("systemctl show --value --property MainPID "+l.unit) == fmt.Sprint(holder.Process)
+		return held && holder.Process != before.Process &&
+			l.out("systemctl show --value --property MainPID "+l.unit) == fmt.Sprint(holder.Process)
 	})
 }

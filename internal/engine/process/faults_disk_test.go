@@ -35,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 	// Residents that replace a file meanwhile would free the old one's room.
 	residents := []int{l.supervisor(0), l.controller(0)}
 	for _, pid := range residents {
-		l.must(unix.Kill(pid, unix.SIGSTOP))
+		l.halt(pid)
 	}
 	ballast := filepath.Join(disk, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {

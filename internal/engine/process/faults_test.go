@@ -73,7 +73,7 @@ func TestSupervisorDiesInAStart(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
 	pid, supervisor := l.command("job-ps-0"), l.supervisor(0)
-	l.must(unix.Kill(supervisor, unix.SIGSTOP))
+	l.halt(supervisor)
 	l.kill(l.controller(0))
 	begun := l.state("job-ps-0")
 	begun.State, begun.PID, begun.StartTime = domain.StatePending, 0, 0
@@ -91,7 +91,7 @@ func TestNothingIsLostWithoutAnybody(t *testing.T) {
 	l.must(l.Update(t.Context(), l.job("wait")))
 	chief, ps := l.command("job-chief-0"), l.command("job-ps-0")
 	supervisor, controller := l.supervisor(0), l.controller(0)
-	l.must(unix.Kill(supervisor, unix.SIGSTOP)) // neither may restart the other
+	l.halt(supervisor) // neither may restart the other
 	l.kill(controller)
 	l.kill(supervisor)
 	l.must(unix.Kill(chief, unix.SIGTERM))
@@ -115,7 +115,7 @@ func TestNothingIsLostWithoutAnybody(t *testing.T) {
 func TestMembersComeBackAfterReboot(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
-	l.must(unix.Kill(l.supervisor(0), unix.SIGSTOP))
+	l.halt(l.supervisor(0))
 	supervisor := l.supervisor(0)
 	l.kill(l.controller(0))
 	for _, member := range []string{"job-chief-0", "job-ps-0", "trainyard-controller"} {
@@ -144,7 +144,7 @@ func TestPowerLoss(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
 	supervisor := l.supervisor(0)
-	l.must(unix.Kill(supervisor, unix.SIGSTOP))
+	l.halt(supervisor)
 	l.kill(l.controller(0))
 	for _, member := range []string{"job-chief-0", "job-ps-0", "trainyard-controller"} {
 		state := l.state(member)
@@ -369,7 +369,7 @@ func TestWaitBringsResidentsBack(t *testing.T) {
 	l.command("job-ps-0")
 	l.awaitApplied()
 	supervisor, controller := l.supervisor(0), l.controller(0)
-	l.must(unix.Kill(supervisor, unix.SIGSTOP))
+	l.halt(supervisor)
 	l.kill(controller)
 	l.kill(supervisor)
 	l.must(unix.Kill(chief, unix.SIGTERM))

@@ -3,11 +3,14 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
@@ -96,7 +99,12 @@ func (l lab) alive(want int) int {
 func (l lab) command(member string) (pid int) {
 	l.Helper()
 	l.eventually("the command of "+member, func() bool {
-		state, lines := l.state(member), 0
+		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
+		if errors.Is(err, engine.ErrNotFound) {
+			return false // its start has yet to be recorded
+		}
+		l.must(err)
+		lines := 0
 		log, err := l.Logs(l.Context(), member, engine.LogOptions{})
 		l.must(err)
 		for _, line := range log {
@@ -155,6 +163,20 @@ func (l lab) controller(other int) (pid int) {
 func (l lab) kill(pid int) {
 	l.Helper()
 	l.must(unix.Kill(pid, unix.SIGKILL))
+}
+
+// halt stops a process, and returns once none of its threads runs on, as they may on a busy machine.
+func (l lab) halt(pid int) {
+	l.Helper()
+	l.must(unix.Kill(pid, unix.SIGSTOP))
+	l.eventually("a process to stop", func() bool {
+		threads, err := procfs.AllThreads(pid)
+		l.must(err)
+		return !slices.ContainsFunc(threads, func(thread procfs.Proc) bool {
+			stat, err := thread.Stat()
+			return err == nil && stat.State != "T"
+		})
+	})
 }
 
 func (l lab) eventually(what string, holds func() bool) {

@@ -81,7 +81,10 @@ func TestSupervisorAboutToEnd(t *testing.T) {
 		if asked++; asked == 1 {
 			return nil // systemd still takes it for running
 		}
-		_, err := dir.Lock(statedir.SupervisorLock, engine.Holder{Process: self.PID, StartTime: self.StartTime})
+		lock, err := dir.Lock(statedir.SupervisorLock, engine.Holder{Process: self.PID, StartTime: self.StartTime})
+		if err == nil {
+			t.Cleanup(func() { _ = lock.Release() })
+		}
 		return err
 	}})
 	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab"}})

@@ -130,7 +130,13 @@ func TestManagersDie(t *testing.T) {
 			return do()
 		}),
 	}
-	must(t, leaderless.Update(ctx, group))
+	acctest.Eventually(t, "an apply by way of the next leader", func() bool {
+		err := leaderless.Update(ctx, group)
+		if !reconcile.Passes(err) { // on a busy machine the election may take longer than callers wait
+			must(t, err)
+		}
+		return err == nil
+	})
 	if using(t, e, bed) == bed.Nodes[0] {
 		t.Error("the leader did not die")
 	}

@@ -134,10 +134,14 @@ func (s *succession) drain() {
 	s.Helper()
 	cluster, err := engine.Cluster(s.Context(), s.e)
 	must(s.T, err)
-	node, _, err := s.docker.NodeInspectWithRaw(s.Context(), cluster.Spec.Hosts[declared(s.bed.Nodes[1])].ID)
-	must(s.T, err)
-	node.Spec.Availability = dockerswarm.NodeAvailabilityDrain
-	must(s.T, s.docker.NodeUpdate(s.Context(), node.ID, node.Version, node.Spec))
+	acctest.EventuallyNoError(s, "the host to drain", func() error { // the Swarm may change it meanwhile
+		node, _, err := s.docker.NodeInspectWithRaw(s.Context(), cluster.Spec.Hosts[declared(s.bed.Nodes[1])].ID)
+		if err != nil {
+			return err
+		}
+		node.Spec.Availability = dockerswarm.NodeAvailabilityDrain
+		return s.docker.NodeUpdate(s.Context(), node.ID, node.Version, node.Spec)
+	})
 	acctest.Eventually(s, "the member to be told to end", func() bool {
 		tasks, err := s.docker.TaskList(s.Context(), dockerswarm.TaskListOptions{
 			Filters: filters.NewArgs(filters.Arg("service", s.next.Name)),

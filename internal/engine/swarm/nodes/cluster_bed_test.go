@@ -138,9 +138,11 @@ func (s site) nodes() map[string]swarm.Node {
 // change changes a node by hand.
 func (s site) change(name string, change func(*swarm.NodeSpec)) {
 	s.Helper()
-	node := s.nodes()[name]
-	change(&node.Spec)
-	swarmtest.Must(s.T, s.bed.Nodes[0].Client().NodeUpdate(s.ctx, node.ID, node.Version, node.Spec))
+	acctest.EventuallyNoError(s, "a change of "+name, func() error { // the Swarm may change it meanwhile
+		node := s.nodes()[name]
+		change(&node.Spec)
+		return s.bed.Nodes[0].Client().NodeUpdate(s.ctx, node.ID, node.Version, node.Spec)
+	})
 }
 
 // managers returns the names of the reachable managers.
