@@ -12,7 +12,7 @@ source "$here/once.sh"
 readonly copy=org.apache.maven.plugins:maven-dependency-plugin:3.9.0:copy-dependencies
 
 install_jars() {
-  mvn --quiet --batch-mode --file "$here/kafka/pom.xml" "$copy" -DincludeScope=runtime -DoutputDirectory="$1"
+  again mvn --quiet --batch-mode --file "$here/kafka/pom.xml" "$copy" -DincludeScope=runtime -DoutputDirectory="$1"
   if ! (cd "$1" && LC_ALL=C sha256sum -- *.jar) | diff "$here/kafka/jars.sha256" -; then
     say "The jars are others than those that kafka/jars.sha256 lists."
     exit 1

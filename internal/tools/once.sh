@@ -3,6 +3,20 @@ shopt -s inherit_errexit # otherwise a failure within $(…) would be ignored
 
 say() { printf '%s\n' "$*" >&2; }
 
+# again COMMAND… repeats a download that fails, as pip does not if a transfer breaks off. A COMMAND must not be a
+# function: errexit would be off in it.
+again() {
+  local pause
+  for pause in 10 20; do
+    if "$@"; then
+      return
+    fi
+    say "That failed. It is tried again in $pause s."
+    sleep "$pause"
+  done
+  "$@"
+}
+
 # once NAME FROM PINS INSTALL prints the folder of NAME, whose content the file PINS determines. If it doesn't exist
 # yet, INSTALL FOLDER fetches it FROM a registry. If several processes want it, one installs it while the others wait.
 once() {

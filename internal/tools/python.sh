@@ -31,10 +31,11 @@ install_packages() {
   local install=("$1/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all:)
   # PyPI has pyspark only as source. It is built with the file's setuptools, not with the latest.
   if grep -q '^pyspark==' "$lock"; then
-    "${install[@]}" --requirement <(awk '/^[^ ]/ { this = /^setuptools==/ } this' "$lock")
+    awk '/^[^ ]/ { this = /^setuptools==/ } this' "$lock" >"$1/setuptools.txt"
+    again "${install[@]}" --requirement "$1/setuptools.txt"
     install+=(--no-build-isolation --no-binary pyspark)
   fi
-  "${install[@]}" --requirement "$lock"
+  again "${install[@]}" --requirement "$lock"
 }
 
 folder=$(once "$name" PyPI "$lock" install_packages)

@@ -44,6 +44,10 @@ func TestAccModules(t *testing.T) {
 			folder := "-chdir=" + filepath.Join("modules", name)
 			w.Must(folder, "get")
 			t.Log(w.Must(append([]string{folder, "test"}, testFiles(t, name)...)...))
+			// The destroy may end a broker before it has removed its data, which the engine keeps.
+			if err := os.RemoveAll(filepath.Join(w.StateDir, "kafka-test", "work")); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

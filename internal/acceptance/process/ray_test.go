@@ -49,7 +49,7 @@ resource "trainyard_group" "search" {
 	search("completed")
 	w.Must("apply", "-auto-approve", "-var=trials=6")
 	l.check(l.changes("+search-head-0", "+search-submit-0", "+search-worker-0", "+search-worker-1"))
-	l.expectSearchedByRay(w, 6, 2)
+	l.expectSearchedByRay(w, 6)
 	l.check(l.expectStates(map[string]domain.State{
 		"search-head-0": domain.StateStopped, "search-worker-0": domain.StateStopped,
 		"search-worker-1": domain.StateStopped,
@@ -123,9 +123,9 @@ func (l *lab) awaitRay(what string, enough func(trials map[int]string) bool) {
 	})
 }
 
-// expectSearchedByRay fails unless this many trials have ended on this many nodes, with settings that classify digits
-// well.
-func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials, nodes int) {
+// expectSearchedByRay fails unless this many trials have ended, with settings that classify digits well. They may all
+// have ended on the node that was ready first.
+func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials int) {
 	l.Helper()
 	var outputs struct {
 		Phase    struct{ Value string }
@@ -133,13 +133,13 @@ func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials, nodes int) {
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
 	result := outputs.Searched.Value
-	if outputs.Phase.Value != "completed" || result.Accuracy < 0.9 || result.Trials != trials || result.Nodes != nodes {
-		l.Errorf("phase %s, %+v; want completed, an accuracy of more than 0.9, %d trials on %d nodes",
-			outputs.Phase.Value, result, trials, nodes)
+	if outputs.Phase.Value != "completed" || result.Accuracy < 0.9 || result.Trials != trials {
+		l.Errorf("phase %s, %+v; want completed, an accuracy of more than 0.9, %d trials", outputs.Phase.Value, result,
+			trials)
 	}
 	_, ended := l.rayTrials()
-	if len(ended) != trials || nodesOf(ended) != nodes {
-		l.Errorf("the log has trials %v, want %d on %d nodes", ended, trials, nodes)
+	if len(ended) != trials || nodesOf(ended) != result.Nodes {
+		l.Errorf("the log has trials %v, want %d on %d nodes", ended, trials, result.Nodes)
 	}
 	l.Logf("%d trials on %d nodes of Ray in %.1f s, to an accuracy of %.1f %%",
 		result.Trials, result.Nodes, result.Seconds, 100*result.Accuracy)

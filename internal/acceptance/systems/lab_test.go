@@ -5,7 +5,9 @@ package systems_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -121,23 +123,26 @@ func trainedOf(lines []string) []trained {
 	return all
 }
 
-var checkpointFile = regexp.MustCompile(`-(\d+)\.index$`)
+var lastCheckpoint = regexp.MustCompile(`(?m)^model_checkpoint_path: ".*-(\d+)"$`)
 
-// checkpointIn returns the step of the last checkpoint in a folder; 0 if there is none.
+// checkpointIn returns the step of the last checkpoint in a folder, from which a training would resume; 0 if there is
+// none. TensorFlow names it in the file "checkpoint", after it has written the checkpoint itself.
 func checkpointIn(t testing.TB, folder string) (last int) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.index"))
+	content, err := os.ReadFile(filepath.Join(folder, "checkpoint"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		if found := checkpointFile.FindStringSubmatch(file); found != nil {
-			step, err := strconv.Atoi(found[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			last = max(last, step)
-		}
+	found := lastCheckpoint.FindSubmatch(content)
+	if found == nil {
+		t.Fatalf("the last checkpoint in %s is %q", folder, content)
+	}
+	last, err = strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return last
 }

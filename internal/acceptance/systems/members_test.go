@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +18,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
+// ownAddress is where a program listens once it has started, which takes seconds: below the ports that other programs
+// get from the system.
+const ownAddress = "127.0.0.1:5651"
+
 // Nobody trains alone: neither without a cluster, nor if a member of it is missing.
 func TestSystemMultiworkerMissing(t *testing.T) {
-	own := freeAddress(t)
 	const absent = "127.0.0.1:1" // nobody listens there
 
 	for name, test := range map[string]struct {
@@ -31,11 +33,11 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 	}{
 		"no cluster": {"", "nobody trains alone unasked", exitedWith(2)},
 		"not a worker": {
-			`{"cluster":{"worker":["` + own + `"],"ps":["` + absent + `"]},"task":{"type":"ps","index":0}}`,
+			`{"cluster":{"worker":["` + ownAddress + `"],"ps":["` + absent + `"]},"task":{"type":"ps","index":0}}`,
 			"this program is for workers alone", exitedWith(2),
 		},
 		"a missing member": {
-			`{"cluster":{"worker":["` + own + `","` + absent + `"]},"task":{"type":"worker","index":0}}`,
+			`{"cluster":{"worker":["` + ownAddress + `","` + absent + `"]},"task":{"type":"worker","index":0}}`,
 			"not all joined within 5s. These do not answer: " + absent,
 			func(err error) bool { return acctest.Interrupted(err, syscall.SIGKILL) },
 		},
@@ -55,7 +57,7 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 func TestSystemMultiworkerResumed(t *testing.T) {
 	logs, hidden := t.TempDir(), withoutTensorBoard(t)
 	train := func(settings ...string) (joined, epoch rankLine) {
-		config := fmt.Sprintf(`{"cluster":{"worker":[%q]},"task":{"type":"worker","index":0}}`, freeAddress(t))
+		config := fmt.Sprintf(`{"cluster":{"worker":[%q]},"task":{"type":"worker","index":0}}`, ownAddress)
 		command := trainer(t, config, append(settings, "LOG_DIR="+logs, "PYTHONPATH="+hidden)...)
 		var failed bytes.Buffer
 		command.Stderr = &failed
@@ -113,17 +115,6 @@ func withoutTensorBoard(t *testing.T) (folder string) {
 		t.Fatal(err)
 	}
 	return folder
-}
-
-// freeAddress returns an address of this machine at which nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on this machine
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	return free.Addr().String()
 }
 
 // exitedWith returns a predicate for errors of programs that ended with an exit code.

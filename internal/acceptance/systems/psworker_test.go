@@ -55,6 +55,7 @@ data "trainyard_group" "mnist" {
 data "trainyard_logs" "chief" {
   cluster    = trainyard_cluster.lab
   member     = module.mnist.chief
+  tail       = 0
   depends_on = [module.mnist]
 }
 
@@ -69,7 +70,7 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 // members themselves have no TensorBoard.
 func TestSystemPSWorker(t *testing.T) {
 	t.Parallel()
-	const steps = 800
+	const steps = 1200 // enough to meet the training in the middle
 	w := newTensorFlow(t)
 	logs := filepath.Join(t.TempDir(), "logs")
 	training := inLab + fmt.Sprintf(`

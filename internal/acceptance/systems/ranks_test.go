@@ -46,6 +46,7 @@ data "trainyard_logs" %[1]q {
   count      = %[2]d
   cluster    = module.%[1]s.cluster
   member     = "%[3]s-worker-${count.index}"
+  tail       = 0
   depends_on = [module.%[1]s]
 }
 

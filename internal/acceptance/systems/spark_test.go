@@ -54,7 +54,9 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	if got := strings.Join(strings.Fields(l.Must("output", "-json", "train")), ""); got != `["completed",0]` {
 		t.Errorf("phase and exit code of the driver are %s, want completed and 0", got)
 	}
-	status := l.await("two workers", withWorkers(2))
+	status := l.await("two workers, and the end of the application", func(status sparkStatus) bool {
+		return withWorkers(2)(status) && len(status.Completed) == 1
+	})
 	l.expectCompleted(status, "train", 2)
 	var trained sparkTrained
 	if !l.decodeEvent("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 ||

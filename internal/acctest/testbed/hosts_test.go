@@ -131,7 +131,7 @@ func TestHostsReachEachOther(t *testing.T) {
 	}
 }
 
-func TestSystemd(t *testing.T) {
+func TestHostsRunSystemd(t *testing.T) {
 	bed := SharedHosts(t, two)
 	for _, host := range bed.Hosts {
 		acctest.Eventually(t, host.Name+" to run", func() bool {

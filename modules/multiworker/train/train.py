@@ -188,11 +188,15 @@ def main():
             files.save(epoch + 1, loss, accuracy)
 
     took = time.monotonic() - begin if begin else 0.0
+    quality = {"loss": loss, "accuracy": training.evaluate(), "checksum": training.checksum()}
     if files:
         files.finish()
-    training.share()  # no worker ends before the model is saved
-    quality = {"loss": loss, "accuracy": training.evaluate(), "checksum": training.checksum()}
-    say("trained", step=training.done(), **quality, seconds=round(took, 3))
+    else:
+        say("trained", step=training.done(), **quality, seconds=round(took, 3))
+    # The end of worker 0 ends the others: not before they have said that, nor before the model is saved.
+    training.share()
+    if files:
+        say("trained", step=training.done(), **quality, seconds=round(took, 3))
 
 
 if __name__ == "__main__":
