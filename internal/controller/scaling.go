@@ -156,9 +156,11 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 		log.Error("a part of the autoscaling state is unreadable; continuing without it", "error", unread)
 	}
 	for key, policy := range known {
-		s.followed[key] = &followed{
+		f := &followed{
 			state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key),
 		}
+		f.document.ID = policy.ID
+		s.followed[key] = f
 		s.meter.Restore(policy.Windows, time.Now())
 	}
 	return s, errors.Join(err, s.recallHooks(ctx), s.recallSilent(ctx), s.loadHistory(ctx))
@@ -338,8 +340,8 @@ func (s *scaler) follow(
 		if !decides(doc) || f != nil && reflect.DeepEqual(f.document, doc) {
 			continue
 		}
-		if f != nil && doc.Revision <= f.document.Revision {
-			// It was destroyed and created again since the last look.
+		if f != nil && (doc.Revision <= f.document.Revision || isAnother(doc, f.document)) {
+			// It was destroyed and created again since the last look, or while there was no controller.
 			if err := s.leave(ctx, e, key); err != nil {
 				failed = errors.Join(failed, err)
 				continue
@@ -366,6 +368,11 @@ func (s *scaler) follow(
 		f.idle = err != nil // written by a newer build
 	}
 	return failed
+}
+
+// isAnother reports whether a policy was created after another one of its role was destroyed, as far as that is known.
+func isAnother(doc, before domain.AutoscalingPolicyDocument) bool {
+	return doc.ID != before.ID && doc.ID != "" && before.ID != ""
 }
 
 // leave forgets a deleted policy, after adding the change of count at its end to the history.

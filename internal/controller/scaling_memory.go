@@ -32,10 +32,11 @@ const (
 	keepEvery = 30 * time.Second
 )
 
-// remembered is the stored state of a policy.
+// remembered is the stored state of the policy with this ID.
 type remembered struct {
 	autoscale.State
 
+	ID      string                  `json:"id,omitempty"`
 	Windows map[string]meter.Window `json:"windows,omitempty"`
 }
 
@@ -125,7 +126,7 @@ func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 			if shares[shard] == nil {
 				shares[shard] = map[string]remembered{}
 			}
-			shares[shard][key] = remembered{f.state, f.windows}
+			shares[shard][key] = remembered{f.state, f.document.ID, f.windows}
 		}
 		packed, largest := make([][]byte, len(shares)), 0
 		for i, states := range shares {

@@ -42,7 +42,7 @@ func (i *items) expectRemembered(t *testing.T, want map[string]*followed) *memor
 	}
 	states := map[string]remembered{}
 	for key, f := range want {
-		states[key] = remembered{f.state, f.windows}
+		states[key] = remembered{f.state, f.document.ID, f.windows}
 	}
 	if !reflect.DeepEqual(got, states) { // a diff of all takes seconds
 		t.Errorf("remembered (-want +got):\n%.2000s", cmp.Diff(states, got))

@@ -126,6 +126,39 @@ func TestScalerPolicyReplaced(t *testing.T) {
 	}
 }
 
+// TestScalerPolicyCreatedAgain: a policy that is destroyed and created again begins anew, although its document looks
+// as before and no controller saw it gone.
+func TestScalerPolicyCreatedAgain(t *testing.T) {
+	for name, next := range map[string]func(l *lab, s *scaler) *scaler{
+		"the same controller": func(_ *lab, s *scaler) *scaler { return s },
+		"a later one":         func(l *lab, _ *scaler) *scaler { return l.controller() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, func(p *domain.AutoscalingPolicy) {
+				p.ScaleOut.Cooldown = new(domain.Duration(time.Hour))
+			})
+			policy := l.policy()
+			create := func(id string) {
+				l.drop(policy.Key())
+				l.put(policy)
+				edit(t, l.items, policy.Key(), func(doc *domain.AutoscalingPolicyDocument) { doc.ID = id })
+			}
+			create("first")
+			s := l.controller()
+			l.load = 1.5
+			if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{3}) {
+				t.Fatalf("the counts were %v", got)
+			}
+			l.load = 3
+			create("second")
+			l.pass(next(l, s), 10*time.Second)
+			if got := l.count(); got != 6 {
+				t.Errorf("the count is %d, as in the cooldown of the former policy, want 6", got)
+			}
+		})
+	}
+}
+
 // TestEndOfPolicy: the change of count at a policy's end is in the history, whatever the controller saw of it.
 func TestEndOfPolicy(t *testing.T) {
 	for name, during := range map[string]func(l *lab, s *scaler) *scaler{

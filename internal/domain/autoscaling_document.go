@@ -11,6 +11,8 @@ import (
 type AutoscalingPolicyDocument struct {
 	Header
 	Spec AutoscalingPolicy `json:"spec"`
+	// ID differs from that of an earlier policy of the role, which was destroyed; empty in documents of earlier builds.
+	ID string `json:"id,omitempty"`
 	// Before is the count that the role had before the policy.
 	Before int `json:"before"`
 	// Ending is true while the policy is being destroyed. It makes no more decisions.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,6 +87,9 @@ func (r Reconciler) storePolicy(
 		return false, &PolicyExistsError{spec.Cluster, spec.Group, spec.Role, r.Engine.Traits().ImportFrom}
 	case !found:
 		stored.Before = count
+	}
+	if !found || stored.Ending {
+		stored.ID = rand.Text()
 	}
 	if err := r.putModels(ctx, spec); err != nil {
 		return false, err

@@ -76,13 +76,14 @@ func TestPutPolicy(t *testing.T) {
 		}
 		return doc
 	}
-	if doc := put(policy(), true, false); doc.Revision != 1 || doc.Before != 3 {
-		t.Errorf("a new policy is stored as %+v", doc)
+	first := put(policy(), true, false)
+	if first.Revision != 1 || first.Before != 3 || first.ID == "" {
+		t.Errorf("a new policy is stored as %+v", first)
 	}
 	if !slices.Contains(calls.made(), "StartController") {
 		t.Errorf("without a controller nobody keeps to it: the calls are %v", calls.made())
 	}
-	if doc := put(policy(), true, true); doc.Revision != 1 {
+	if doc := put(policy(), true, true); doc.Revision != 1 || doc.ID != first.ID {
 		t.Errorf("one that is adopted is stored as %+v", doc)
 	}
 	var exists *reconcile.PolicyExistsError
@@ -91,7 +92,7 @@ func TestPutPolicy(t *testing.T) {
 		t.Errorf("another one: %v", err)
 	}
 	f.count(t, 5)
-	if doc := put(policy(from(2)), false, false); doc.Revision != 2 || doc.Before != 3 {
+	if doc := put(policy(from(2)), false, false); doc.Revision != 2 || doc.Before != 3 || doc.ID != first.ID {
 		t.Errorf("after a change it is stored as %+v", doc)
 	}
 	if doc := put(policy(from(2)), false, false); doc.Revision != 2 {
@@ -102,12 +103,13 @@ func TestPutPolicy(t *testing.T) {
 	doc := documents[domain.AutoscalingPolicyDocument](f)["mnist/worker"]
 	doc.Ending = true
 	set(f, doc)
-	if doc := put(policy(from(4)), true, false); doc.Before != 3 {
-		t.Errorf("a new one in the place of another that ends is stored as %+v", doc)
+	second := put(policy(from(4)), true, false)
+	if second.Before != 3 || second.ID == first.ID {
+		t.Errorf("a new one in the place of another that ends is stored as %+v", second)
 	}
 	// A deleted policy is created again.
 	must(t, engine.Delete[domain.AutoscalingPolicyDocument](t.Context(), f, "mnist/worker"))
-	if doc := put(policy(from(4)), false, false); doc.Before != 5 {
+	if doc := put(policy(from(4)), false, false); doc.Before != 5 || doc.ID == second.ID {
 		t.Errorf("one that was gone is stored as %+v", doc)
 	}
 }
