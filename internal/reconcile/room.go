@@ -342,6 +342,7 @@ func (r Reconciler) claimsOf(ctx context.Context, view View, turn []domain.RoomR
 		if view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine); err != nil {
 			return nil, err
 		}
+		view.Devices = nil // what the caller knows of no pools
 	}
 	if view.Devices == nil {
 		view.Devices = lostDevices(troubleIn(view.Pools))

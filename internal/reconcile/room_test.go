@@ -279,6 +279,30 @@ func TestShareOfScattered(t *testing.T) {
 	}
 }
 
+// Room is kept for a group that waits for a GPU, unless the only one can't be used.
+func TestClaimOfGPU(t *testing.T) {
+	for trouble, want := range map[string]int{"": 0, "fallen off the bus (XID 79)": 2} {
+		f := crowded(4)
+		withPool("GPU-a4")(f)
+		f.shares(t, 0, 2, 1, "low")
+		if trouble != "" {
+			pool := documents[domain.GPUPoolDocument](f)["p"]
+			pool.Trouble = map[string]string{"GPU-a4": trouble}
+			set(f, pool)
+		}
+		urgent := asks("urgent", 1, 1)
+		role := urgent.Spec.Roles["worker"]
+		role.Resources.CPUs, role.GPUs = 2, &domain.GPURequest{Pool: "p"}
+		urgent.Spec.Roles["worker"] = role
+		urgent.Revision = 1
+		set(f, urgent)
+		more, short, err := reconcile.Reconciler{Engine: f}.Room(within(t), "low", "worker", 2)
+		if more != want || err != nil {
+			t.Errorf("with the trouble %q, there is room for %d, want %d: %s, %v", trouble, more, want, short, err)
+		}
+	}
+}
+
 // An apply stores a request, waits for roles to yield, and deletes the request once it has the room. Nobody else
 // takes the room meanwhile.
 func TestApplyWaitsForRoom(t *testing.T) {
