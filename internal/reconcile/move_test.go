@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/enginetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
@@ -382,6 +384,36 @@ func TestHostLostDuringApply(t *testing.T) {
 		t.Errorf("worker 0 was started %d times, and the document is %+v", f.cast()["mnist-worker-0"].runs,
 			f.document(t, "mnist"))
 	}
+}
+
+// TestAllocationLockedDuringApply: an apply that has begun continues although others keep it from moving the members of
+// a host for longer than it waits for them.
+func TestAllocationLockedDuringApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.traits.MemberAddress = addressed
+		f.plays["mnist-worker-1"] = []play{{waits, waits, waits, waits, waits}, {runs}}
+		e, calls := recorded(f)
+		looks, lost := 0, time.Time{}
+		calls.before = func(call string) error {
+			if call == "Observe" {
+				if looks++; looks == 3 {
+					f.lose("a")
+					lost = time.Now()
+				}
+			}
+			if call == "Lock" && !lost.IsZero() && time.Since(lost) < time.Minute {
+				return &engine.LockedError{Lock: "allocation", Holder: engine.Holder{Who: "ada", Process: 1}}
+			}
+			return nil
+		}
+		must(t, reconcile.Reconciler{Engine: e}.Update(t.Context(), group(1, 2)))
+		for member, host := range f.hostsOf(t) {
+			if host != "b" {
+				t.Errorf("%s is on host %s", member, host)
+			}
+		}
+	})
 }
 
 // TestPlannedHostLostDuringApply: a member whose plan showed its GPU gets another one.

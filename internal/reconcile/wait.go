@@ -84,6 +84,9 @@ func (r Reconciler) await(
 			if unplaced, is := errors.AsType[*UnplacedError](err); is {
 				trouble, err = unplaced.Error(), nil // the host may come back
 			}
+			if locked, is := errors.AsType[*engine.LockedError](err); is {
+				trouble, err = locked.Error(), nil // not the lock of this apply, which has begun
+			}
 		}
 		return false, next, err
 	})
