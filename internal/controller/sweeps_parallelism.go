@@ -37,7 +37,7 @@ func newSearches(e engine.Engine) *searches {
 	return &searches{
 		meter: meter.New(e), bySweep: map[string]*sweep.Search{}, reading: map[string]bool{},
 		due:      map[string]time.Time{},
-		readings: make(chan reading), woken: make(chan struct{}, 1),
+		readings: make(chan reading, 1), woken: make(chan struct{}, 1),
 	}
 }
 
@@ -147,12 +147,12 @@ func (s *searches) read(ctx context.Context, f *followedSweep, search *sweep.Sea
 	go func() {
 		r.tallies = s.meter.Tallies(ctx, source, logs)
 		select {
-		case s.woken <- struct{}{}:
-		default:
-		}
-		select {
 		case s.readings <- r:
 		case <-ctx.Done():
+		}
+		select { // once it is there to be found
+		case s.woken <- struct{}{}:
+		default:
 		}
 	}()
 }
