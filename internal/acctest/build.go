@@ -131,8 +131,8 @@ func buildAt(path, pkg, env string, flags ...string) error {
 	return os.Rename(unfinished, shared)
 }
 
-// CopyProgram copies a program by a process of its own: a program can't be started while another process has it open for writing,
-// and what this process has open, any process that it starts meanwhile has for a moment, too.
+// CopyProgram copies a program by a process of its own: a program can't be started while another process has it open
+// for writing, and what this process has open, any process that it starts meanwhile has for a moment, too.
 func CopyProgram(from, to string) error {
 	output, err := exec.Command("cp", from, to).CombinedOutput()
 	if err != nil {

@@ -325,8 +325,8 @@ func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
 	})
 }
 
-// patiently repeats a call, or a read and update, while the Swarm elects a leader, and until nobody, including the Swarm
-// itself, has changed the object in between.
+// patiently repeats a call, or a read and update, while the Swarm elects a leader, and until nobody, including the
+// Swarm itself, has changed the object in between.
 func (l *swarmLab) patiently(what string, do func() error) {
 	l.Helper()
 	acctest.Eventually(l, what, func() bool {

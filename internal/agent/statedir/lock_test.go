@@ -53,8 +53,8 @@ func TestLock(t *testing.T) {
 	must(t, again.Release())
 }
 
-// TestLockAfterADeath: whoever finds a lock held whose last note is by a process that has died is told of nobody, as the
-// present holder is about to write its own.
+// TestLockAfterADeath: whoever finds a lock held whose last note is by a process that has died is told of nobody, as
+// the present holder is about to write its own.
 func TestLockAfterADeath(t *testing.T) {
 	d := create(t)
 	dead := exec.CommandContext(t.Context(), "true")

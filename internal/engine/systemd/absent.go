@@ -56,8 +56,8 @@ func (e *Engine) amendAbsence(ctx context.Context, change func(*absence) (change
 }
 
 // next returns the absence after another check, given for how long each unreachable host has been so for this
-// controller. A controller that reaches less than half of the hosts gives none up, as it may be the one that is cut off;
-// and time before it began to check does not count, as all may have been down.
+// controller. A controller that reaches less than half of the hosts gives none up, as it may be the one that is cut
+// off; and time before it began to check does not count, as all may have been down.
 func (a absence) next(
 	hosts map[string]domain.Host, unreached map[string]time.Duration, now time.Time,
 ) absence {
