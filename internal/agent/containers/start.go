@@ -71,7 +71,8 @@ func (e *Engine) Continue(ctx context.Context, name string) error {
 }
 
 // halt halts or resumes the processes of a container. An Engine lags behind its runtime: it may still show a container
-// as running that its runtime has halted, or the reverse, and the runtime then refuses to do it again.
+// as running that its runtime has halted, or the reverse, and the runtime then refuses to do it again. On a busy host,
+// the runtime may also fail to freeze a container.
 func (e *Engine) halt(
 	ctx context.Context, name string, halted bool, change func(context.Context, string) error,
 ) error {
@@ -90,6 +91,7 @@ func (e *Engine) halt(
 				return ctx.Err()
 			case <-time.After(noticed):
 			}
+			err = unlessConflict(change(ctx, name))
 		}
 		return err
 	})

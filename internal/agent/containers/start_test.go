@@ -14,27 +14,31 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// TestHaltNoticedLate: a runtime refuses to halt or resume a container a second time, when its Engine has not noticed
-// the first yet.
-func TestHaltNoticedLate(t *testing.T) {
+// TestHaltRefused: a runtime refuses to halt or resume a container a second time, when its Engine has not noticed the
+// first yet, or fails to halt it at first.
+func TestHaltRefused(t *testing.T) {
 	const (
 		halted  = "Cannot pause container c: cannot pause a paused container: unknown"
 		running = "Cannot unpause container c: cannot resume a running process: unknown"
+		busy    = "Cannot pause container c: OCI runtime pause failed: unable to freeze: unknown"
+		always  = 1000
 	)
 	for name, test := range map[string]struct {
 		call    func(*Engine, context.Context, string) error
 		refusal string
+		times   int  // that it is refused
 		paused  bool // once it notices
 		notices bool
 		want    string
 	}{
-		"it notices the pause":  {(*Engine).Pause, halted, true, true, ""},
-		"never the pause":       {(*Engine).Pause, halted, true, false, "the Docker Engine says: " + halted},
-		"it notices the resume": {(*Engine).Continue, running, false, true, ""},
-		"never the resume":      {(*Engine).Continue, running, false, false, "the Docker Engine says: " + running},
+		"it notices the pause":  {(*Engine).Pause, halted, always, true, true, ""},
+		"never the pause":       {(*Engine).Pause, halted, always, true, false, "the Docker Engine says: " + halted},
+		"it notices the resume": {(*Engine).Continue, running, always, false, true, ""},
+		"never the resume":      {(*Engine).Continue, running, always, false, false, "the Docker Engine says: " + running},
+		"it is busy":            {(*Engine).Pause, busy, 2, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			looks := 0
+			looks, calls := 0, 0
 			socket := filepath.Join(t.TempDir(), "docker.sock")
 			listener, err := net.Listen("unix", socket) //nolint:noctx // it answers at once
 			if err != nil {
@@ -47,6 +51,10 @@ func TestHaltNoticedLate(t *testing.T) {
 				case "_ping":
 					w.Header().Set("Api-Version", "1.41")
 				case "pause", "unpause":
+					if calls++; calls > test.times {
+						w.WriteHeader(http.StatusNoContent)
+						return
+					}
 					w.WriteHeader(http.StatusInternalServerError)
 					answer = map[string]string{"message": test.refusal}
 				case "json":
