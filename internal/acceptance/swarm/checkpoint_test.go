@@ -43,7 +43,8 @@ hosts = {
 python = %q
 driver = { name = "local", options = { type = "none", o = "bind", device = %q } }
 `, &hosts, environment.Python, shared))
-	// This machine, which all nodes share, provides what the image would contain.
+	// This machine, which all nodes share, provides what the image would contain. The worker is not on the only manager:
+	// if that is drained, so is the controller, which moves members.
 	train := func(waitFor string) {
 		w.Write("digits_override.tf", fmt.Sprintf(`
 resource "trainyard_image" "digits" {
@@ -53,6 +54,7 @@ resource "trainyard_image" "digits" {
 resource "trainyard_group" "digits" {
   image    = %q
   wait_for = %q
+  roles    = { worker = { replicas = 1, placement = { hosts = ["node2", "node3"] } } }
   mounts = [
     { type = "volume", source = "checkpoints", target = local.folder, read_only = false, driver = var.driver },
 %s
