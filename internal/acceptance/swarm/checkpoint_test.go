@@ -43,8 +43,8 @@ hosts = {
 python = %q
 driver = { name = "local", options = { type = "none", o = "bind", device = %q } }
 `, &hosts, environment.Python, shared))
-	// This machine, which all nodes share, provides what the image would contain. The worker is not on the only manager:
-	// if that is drained, so is the controller, which moves members.
+	// This machine, which all nodes share, provides what the image would contain. The worker is not on the only
+	// manager: if that is drained, so is the controller, which moves members.
 	train := func(waitFor string) {
 		w.Write("digits_override.tf", fmt.Sprintf(`
 resource "trainyard_image" "digits" {
