@@ -37,8 +37,11 @@ type LockedError struct {
 	Unsure bool
 }
 
-// Error names the lock and its holder.
+// Error names the lock and its holder, as far as it is known.
 func (e *LockedError) Error() string {
+	if e.Holder.Operation == "" {
+		return fmt.Sprintf("%s is locked by %s", e.Lock, e.Holder.Who)
+	}
 	return fmt.Sprintf("%s is locked by %s (process %d): %s, since %s",
 		e.Lock, e.Holder.Who, e.Holder.Process, e.Holder.Operation, e.Holder.Since.Local().Format(time.DateTime))
 }

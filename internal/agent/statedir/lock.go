@@ -31,7 +31,8 @@ func (d Dir) Lock(name string, holder engine.Holder) (*Lock, error) {
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		defer file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &engine.LockedError{Lock: name, Holder: present(readHolder(file))}
+			noted := readHolder(file)
+			return nil, &engine.LockedError{Lock: name, Holder: noted, Unsure: died(noted)}
 		}
 		return nil, err
 	}
@@ -132,24 +133,18 @@ func (d Dir) openLock(name string) (*os.File, error) {
 	return file, err
 }
 
-// present is the holder that a note names, unless that process has died: then another holds the lock, and has not
-// written its own note yet.
-func present(noted engine.Holder) engine.Holder {
-	if noted.Process != 0 && errors.Is(unix.Kill(noted.Process, 0), unix.ESRCH) {
-		return engine.Holder{Who: someone}
-	}
-	return noted
+// died reports whether a holder has died. If its lock is held all the same, the present holder has not written its own
+// note yet, or the noted one is of another container.
+func died(noted engine.Holder) bool {
+	return noted.Process != 0 && errors.Is(unix.Kill(noted.Process, 0), unix.ESRCH)
 }
-
-// someone is a holder that is yet unknown.
-const someone = "someone"
 
 // readHolder returns the note in a lock. It is empty if the holder has not written it yet.
 func readHolder(file *os.File) engine.Holder {
 	var holder engine.Holder
 	data, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<16))
 	if err != nil || json.Unmarshal(data, &holder) != nil {
-		holder.Who = someone
+		holder.Who = "someone"
 	}
 	return holder
 }

@@ -53,8 +53,8 @@ func TestLock(t *testing.T) {
 	must(t, again.Release())
 }
 
-// TestLockAfterADeath: whoever finds a lock held whose last note is by a process that has died is told of nobody, as
-// the present holder is about to write its own.
+// TestLockAfterADeath: whoever finds a lock held whose note is by a process that has died is told to ask again, as the
+// present holder is about to write its own.
 func TestLockAfterADeath(t *testing.T) {
 	d := create(t)
 	dead := exec.CommandContext(t.Context(), "true")
@@ -62,8 +62,7 @@ func TestLockAfterADeath(t *testing.T) {
 	lock, err := d.Lock("group mnist", engine.Holder{Who: "ada", Process: dead.Process.Pid})
 	must(t, err)
 	_, err = d.Lock("group mnist", engine.Holder{Who: "bob"})
-	if locked, is := errors.AsType[*engine.LockedError](err); !is || locked.Holder.Process != 0 ||
-		locked.Holder.Who == "ada" {
+	if locked, is := errors.AsType[*engine.LockedError](err); !is || !locked.Unsure {
 		t.Errorf("a lock with the note of the dead: %v", err)
 	}
 	must(t, lock.Release())
@@ -96,6 +95,9 @@ func TestNote(t *testing.T) {
 		if holder, held, err := d.Holder(SupervisorLock); !held || err != nil || holder.Who == "" ||
 			holder.Process != 0 {
 			t.Errorf("with the note %q the holder is %+v (%v, %v)", content, holder, held, err)
+		}
+		if _, err := d.Lock(SupervisorLock, ada); err == nil || err.Error() != "supervisor is locked by someone" {
+			t.Errorf("with the note %q: %v", content, err)
 		}
 	}
 	must(t, lock.Release())

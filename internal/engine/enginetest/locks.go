@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -11,7 +12,7 @@ import (
 func testLocks(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	ctx := t.Context()
-	holder := engine.Holder{Who: "ada@engine", Process: 4711, Operation: "apply of group job"}
+	holder := engine.Holder{Who: "ada@engine", Process: os.Getpid(), Operation: "apply of group job"}
 	release, err := e.Lock(ctx, "group job", holder)
 	must(t, err)
 	_, err = e.Lock(ctx, "group job", engine.Holder{Who: "bob"})
