@@ -29,8 +29,8 @@ const (
 	// cardCPUs is the limit of a run's processors: eight runs use two, even if some wait or start, and more gain
 	// nothing. As published, throughput is highest with eight.
 	cardCPUs = 0.3
-	// A run needs almost four seconds of a processor, and twelve with its limit; the paper's take 508 s alone. So times
-	// to settle are shorter than the defaults, 20 s and 1 min.
+	// A run needs about 2.4 s of a processor, and 8 s with its limit; the paper's take 508 s alone. So times to settle
+	// are shorter than the defaults, 20 s and 1 min.
 	qEpisodes, dqnEpisodes         = 800, 130
 	cardSettle, cardProgressSettle = "200ms", "2s"
 
