@@ -170,7 +170,7 @@ func (s *scaler) unchanged(ctx context.Context, decided domain.AutoscalingPolicy
 	switch {
 	case errors.Is(err, engine.ErrNotFound), err == nil && now.Ending:
 		return errPolicyOver
-	case err == nil && now.Revision != decided.Revision:
+	case err == nil && (now.ID != decided.ID || now.Revision != decided.Revision):
 		return errPolicyChanged
 	}
 	return err

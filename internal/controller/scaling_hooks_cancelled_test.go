@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +68,29 @@ func TestHookCalledOff(t *testing.T) {
 				t.Errorf("there is stored %+v", stored)
 			}
 		})
+	}
+}
+
+// TestCreatedAgainDuringHook: what a policy decided is void once it is destroyed and created again, although the next
+// one looks the same.
+func TestCreatedAgainDuringHook(t *testing.T) {
+	l := newLab(t, func(*domain.AutoscalingPolicy) {})
+	s, policy := l.controller(), l.policy()
+	create := func(id string) domain.AutoscalingPolicyDocument {
+		l.drop(policy.Key())
+		l.put(policy)
+		edit(t, l.items, policy.Key(), func(doc *domain.AutoscalingPolicyDocument) { doc.ID = id })
+		document, err := s.reconciler.Policy(t.Context(), policy.Group, policy.Role)
+		l.must(nil, err)
+		return document
+	}
+	decided := create("first")
+	l.must(nil, s.unchanged(t.Context(), decided))
+	if next := create("second"); next.Revision != decided.Revision {
+		t.Fatalf("the revision is %d, not %d as before", next.Revision, decided.Revision)
+	}
+	if err := s.unchanged(t.Context(), decided); !errors.Is(err, errPolicyChanged) {
+		t.Errorf("after the policy was created again: %v", err)
 	}
 }
 

@@ -22,12 +22,14 @@ import (
 type killed struct {
 	*acctest.Workspace
 	member string
+	port   int
 }
 
 func newKilled(t *testing.T) killed {
 	t.Helper()
 	acceptance.Test(t)
-	return killed{acctest.NewWorkspace(t, acctest.Build(t, acctest.Mortal)), acctest.Build(t, acctest.Member)}
+	workspace := acctest.NewWorkspace(t, acctest.Build(t, acctest.Mortal))
+	return killed{workspace, acctest.Build(t, acctest.Member), freePorts(t)}
 }
 
 // configure writes a configuration with a group of this many workers that take these steps.
@@ -38,9 +40,9 @@ resource "trainyard_group" "job" {
   cluster = trainyard_cluster.lab
   name    = "job"
   command = %s
-  roles   = { worker = { replicas = %d, port = 9000 } }
+  roles   = { worker = { replicas = %d, port = %d } }
 }
-`, k.command(steps...), workers))
+`, k.command(steps...), workers, k.port))
 }
 
 // write writes a configuration with the cluster and these resources.

@@ -135,7 +135,7 @@ func TestAccAdoptedByAnotherWorkspace(t *testing.T) {
 	first := newKilled(t)
 	first.configure(1, "wait")
 	first.Must("apply", "-auto-approve")
-	second := killed{first.Another(), first.member}
+	second := killed{first.Another(), first.member, first.port}
 	second.configure(1, "wait")
 	second.Must("apply", "-auto-approve")
 	second.expect(1, "adopted")

@@ -40,7 +40,8 @@ func (e *Engine) guard(ctx context.Context, noticed map[string]time.Time) error 
 		return err
 	}
 	if self, err := e.reach.introduced(); err != nil || self.Self != p.ledger.Store {
-		return err // up to another controller, if another host has become the store host
+		clear(noticed) // up to another controller, if another host has become the store host
+		return err
 	}
 	// What is found was started before the ledgers are read, which tell whether another store host may have done that.
 	found, unobserved := askAllSoon(ctx, e, p, relay.Observe, "")
