@@ -26,10 +26,6 @@ locals {
     }] : [],
   ])
 
-  # Whether workers are containers, where only the first process gets the stop signal. Elsewhere, all of them do, and a
-  # second one would end Spark's worker while it handles the first.
-  contained = local.swarm ? true : var.cluster.engine == "systemd" ? try(coalesce(var.worker.image, var.image), null) != null : false
-
   # Folders that members read again, or others, by input: with the image of these members, and mounts that may hold it.
   folders = {
     "master.recovery_dir" = {
@@ -97,8 +93,7 @@ locals {
       "spark.worker.resource.gpu.discoveryScript" = local.discover
     },
     var.shuffle_dir == null ? {} : {
-      "spark.decommission.enabled"       = "true"
-      "spark.worker.decommission.signal" = "TERM"
+      "spark.decommission.enabled" = "true"
     },
     var.worker.conf,
   )
@@ -123,7 +118,6 @@ locals {
     },
     var.shuffle_dir == null ? {} : {
       "spark.decommission.enabled"                       = "true"
-      "spark.executor.decommission.signal"               = "TERM"
       "spark.storage.decommission.enabled"               = "true"
       "spark.storage.decommission.rddBlocks.enabled"     = "true"
       "spark.storage.decommission.shuffleBlocks.enabled" = "true"
@@ -214,7 +208,7 @@ resource "trainyard_group" "this" {
       image    = var.worker.image
       command = ["/bin/sh", "-euc", templatefile("${path.module}/worker.sh.tftpl", {
         bin      = local.bin, cores = var.worker.cores, memory = var.worker.memory_mib, port = local.port
-        web_port = var.worker.web_port, drain = var.shuffle_dir != null, contained = local.contained
+        web_port = var.worker.web_port, drain = var.shuffle_dir != null
       })]
       env = merge(
         { SPARK_WORKER_OPTS = join(" ", [for name, value in local.worker_conf : "-D${name}=${value}"]) },

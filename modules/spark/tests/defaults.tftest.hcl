@@ -220,8 +220,8 @@ run "shuffle" {
 
   assert {
     condition = (
-      output.conf["spark.storage.decommission.fallbackStorage.path"] == "file:///mnt/nas/shuffle/" && output.conf["spark.storage.decommission.shuffleBlocks.maxDiskSize"] == "0" && output.conf["spark.executor.decommission.signal"] == "TERM" && output.conf["spark.storage.decommission.fallbackStorage.cleanUp"] == "true"
-      && strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.worker.decommission.signal=TERM")
+      output.conf["spark.storage.decommission.fallbackStorage.path"] == "file:///mnt/nas/shuffle/" && output.conf["spark.storage.decommission.shuffleBlocks.maxDiskSize"] == "0" && output.conf["spark.storage.decommission.fallbackStorage.cleanUp"] == "true"
+      && strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.decommission.enabled=true")
       && strcontains(trainyard_group.this.roles.worker.command[2], "sleep 0.2")
     )
     error_message = "A worker that is being removed must move its data away first."

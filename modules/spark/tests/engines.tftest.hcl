@@ -85,28 +85,25 @@ run "processes_with_gpus" {
   }
 }
 
-run "stop_of_a_process" {
+run "stop" {
   variables {
     cluster     = { name = "lab" }
-    image       = "spark:4"
     shuffle_dir = "/mnt/nas/shuffle"
   }
 
   assert {
-    condition     = !strcontains(trainyard_group.this.roles.worker.command[2], "kill -TERM")
-    error_message = "All processes of a worker get the stop signal, and must not get another one."
+    condition     = strcontains(trainyard_group.this.roles.worker.command[2], "trap '' TERM INT") && strcontains(trainyard_group.this.roles.worker.command[2], "kill -PWR $worker")
+    error_message = "Spark must be told in one way only that a worker leaves, on processes too, all of which get the stop signal."
   }
 }
 
-run "stop_of_a_container" {
+run "stop_without_shuffle_storage" {
   variables {
-    cluster     = { name = "lab", engine = "systemd" }
-    worker      = { image = "spark:4", mounts = [{ source = "/mnt", target = "/mnt" }] }
-    shuffle_dir = "/mnt/nas/shuffle"
+    cluster = { name = "lab" }
   }
 
   assert {
-    condition     = strcontains(trainyard_group.this.roles.worker.command[2], "kill -TERM $worker")
-    error_message = "Spark's worker must get the stop signal from the container's first process."
+    condition     = !strcontains(trainyard_group.this.roles.worker.command[2], "trap '' TERM INT\n  exec") && strcontains(trainyard_group.this.roles.worker.command[2], "kill -TERM $worker")
+    error_message = "A worker that has no data to move must end at once."
   }
 }
