@@ -30,6 +30,7 @@ func TestSystemSparkSwarm(t *testing.T) { trainSpark(t, onSwarm) }
 func trainSpark(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
 	t.Helper()
 	l := newSparkBed(t, start)
+	l.configureTraining(t)
 	l.Must("plan", "-out="+savedPlan)
 	begin := time.Now()
 	finish := l.Start("apply", savedPlan)
@@ -120,6 +121,8 @@ func (l *sparkBed) expectSecret() {
 type sparkBed struct {
 	*acctest.Workspace
 	site *site
+	// bin, java and options are the folder of Spark's programs, the home of its Java, and what all of that start with.
+	bin, java, options string
 	// submitted is how many applications the master has seen; 0 if nobody has looked.
 	submitted int
 }
@@ -131,22 +134,39 @@ type sparkOutputs struct {
 	Log     struct{ Value []string }
 }
 
+// newSparkBed returns two machines with Spark and its Java.
 func newSparkBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) *sparkBed {
 	t.Helper()
 	e := newEnvironment(t, "spark")
 	java, folders := javaOf(t)
 	e.Folders = append(e.Folders, folders...)
-	l := &sparkBed{Workspace: acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))}
+	l := &sparkBed{
+		Workspace: acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider)),
+		bin:       filepath.Dir(e.Python), java: filepath.Dir(filepath.Dir(java)),
+		options: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+	}
 	acceptance.WithModules(l.Workspace)
 	l.site = start(t, e, 2)
-	options := "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-	var users []string
+	if l.site.image != "" {
+		l.options += " -Djava.io.tmpdir=/" // Spark loads libraries from there, which /tmp doesn't allow here
+	}
+	return l
+}
+
+// members returns the attributes of the module that determine what its members run from, with more mounts.
+func (l *sparkBed) members(mounts ...string) string {
+	if l.site.image != "" { // Spark looks up its user's name
+		mounts = append(mounts, `{ source = "/etc/passwd", target = "/etc/passwd", read_only = true }`)
+	}
+	return l.site.members(mounts...)
+}
+
+// configureTraining writes the configuration with an application that trains.
+func (l *sparkBed) configureTraining(t *testing.T) {
+	t.Helper()
 	folder := ""
 	if l.site.image != "" {
 		folder = sparkSecretFolder
-		// Spark looks up its user's name, and loads libraries from its temporary folder, which /tmp doesn't allow here.
-		users = append(users, `{ source = "/etc/passwd", target = "/etc/passwd", read_only = true }`)
-		options += " -Djava.io.tmpdir=/"
 	}
 	configured(l.Workspace, l.site.cluster, fmt.Sprintf(`
 module "spark" {
@@ -197,9 +217,7 @@ output "workers" {
   value = { for name, member in data.trainyard_group.spark.members : name => member.host if member.role == "worker" }
 }
 output "log" { value = data.trainyard_logs.fares.lines }
-`, filepath.Dir(e.Python), filepath.Dir(filepath.Dir(java)), options, l.site.hosts[0],
-		l.site.members(users...), folder, sparkSecret), l.site.withSecret(t, l.Workspace))
-	return l
+`, l.bin, l.java, l.options, l.site.hosts[0], l.members(), folder, sparkSecret), l.site.withSecret(t, l.Workspace))
 }
 
 func (l *sparkBed) outputs() (outputs sparkOutputs) {

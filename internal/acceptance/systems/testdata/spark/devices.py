@@ -1,4 +1,4 @@
-"""Prints which GPU each executor has, keeps shuffled data until the file GO exists and an executor has gone, and then
+"""Prints which GPU each executor has, if any, keeps shuffled data until the file GO exists and an executor has gone, and then
 prints the data's sum.
 
 It also prints how many numbers were generated for it: each once, if no shuffled data got lost.
@@ -18,8 +18,8 @@ def say(**fields):
 
 def device(_):
     BarrierTaskContext.get().barrier()  # both tasks run in parallel, on one executor each
-    addresses = TaskContext.get().resources()["gpu"].addresses
-    yield os.environ["CUDA_VISIBLE_DEVICES"] + " " + ",".join(addresses)
+    gpus = TaskContext.get().resources().get("gpu")
+    yield os.environ["CUDA_VISIBLE_DEVICES"] + " " + ",".join(gpus.addresses) if gpus else "none"
 
 
 def executors():
