@@ -121,7 +121,7 @@ func (l *sparkBed) expectSecret() {
 type sparkBed struct {
 	*acctest.Workspace
 	site *site
-	// bin, java and options are the folder of Spark's programs, the home of its Java, and what all of that start with.
+	// bin is the folder of Spark's programs, java the home of its Java, and options are those of each JVM.
 	bin, java, options string
 	// submitted is how many applications the master has seen; 0 if nobody has looked.
 	submitted int
